@@ -1,0 +1,32 @@
+// Words to instructions and back (semantics 2).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plena/isa/dialect.h"
+#include "plena/isa/instruction.h"
+
+namespace plena {
+
+/// The word of an instruction whose fields are in range.
+std::uint32_t encode(const Instruction& instruction);
+
+/// The instruction of a word, or nothing for a word this dialect does not have: unassigned opcode,
+/// extension off, an unused bit set, a register or selector out of range. Under rs-decode reserved
+/// bits are ignored, selectors may be any value and write-out immediates have 18 bits.
+std::optional<Instruction> decode(std::uint32_t word, const Dialect& dialect);
+
+/// Why decode() refuses a word, as a sentence for people.
+std::string explain_illegal(std::uint32_t word, const Dialect& dialect);
+
+/// A program as it is loaded: its words, and where each came from when it was assembled.
+struct Program {
+  std::vector<std::uint32_t> words;
+  std::vector<std::uint32_t> lines;  // source line of each word, or empty
+  std::string source_name;           // file the lines count in, or empty
+};
+
+}  // namespace plena

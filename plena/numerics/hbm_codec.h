@@ -1,0 +1,44 @@
+// Elements of HBM to rows of an SRAM format and back (semantics 5).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plena/config/data_type.h"
+
+namespace plena {
+
+/// Value of one element code without its scale, exact: semantics 5.1. `fixed_point`: integers carry
+/// width-2 fraction bits, as inside an MX block; a plain Int is a whole number.
+double element_value(ElementType element, std::uint32_t code, bool fixed_point);
+
+/// Exponent of the largest finite element (mx.md).
+int element_emax(ElementType element);
+
+/// Converts rows between one HBM type and one SRAM format. Built once, when a program is prepared;
+/// holds whatever tables make it fast.
+class HbmCodec {
+ public:
+  HbmCodec(DataType hbm, ElementType sram);
+
+  /// Decodes elements first … first+n-1 of a tensor. `elements` points at the byte that holds the
+  /// first bit of element `first` (bit first*width of the element region, so the bit offset inside
+  /// it is first*width % 8); `scales` points at the scale byte of element `first` (unused for a
+  /// plain type). Writes n values of the SRAM format: the exact product, rounded once.
+  void decode(const std::uint8_t* elements, const std::uint8_t* scales, std::uint64_t first,
+              std::size_t n, void* out) const;
+
+  /// Quantises a row of n SRAM values that starts on a block and on a whole byte and is whole
+  /// blocks long (semantics 5.2). Writes n*width/8 element bytes and n/block scale bytes.
+  void encode(const void* row, std::size_t n, std::uint8_t* elements, std::uint8_t* scales) const;
+
+  [[nodiscard]] DataType hbm_type() const { return hbm_; }
+
+ private:
+  DataType hbm_;
+  ElementType sram_;
+  std::vector<float> element_values_;  // by code, for elements of up to 16 bits
+};
+
+}  // namespace plena
