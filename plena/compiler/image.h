@@ -1,0 +1,72 @@
+// What the compiler makes: a program, the memory it starts with, and a manifest that says where
+// the host writes inputs and reads results. Kept as a folder of plain files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plena/base/error.h"
+#include "plena/base/files.h"
+#include "plena/config/settings.h"
+#include "plena/isa/dialect.h"
+#include "plena/isa/encoding.h"
+#include "plena/machine/machine.h"
+
+namespace plena {
+
+/// Bytes of HBM that hold their contents before the first run.
+struct HbmSegment {
+  std::string name;           // tensor, for people
+  std::uint64_t address = 0;  // byte address
+  Bytes bytes;
+};
+
+/// An integer the host writes into INT_MEM before each run. It follows from the position alone:
+/// ((position / divide) % modulo) * multiply + add, without the modulo when that is 0.
+struct PositionInput {
+  std::string name;
+  std::uint32_t address = 0;  // entry of INT_MEM
+  std::uint32_t divide = 1;
+  std::uint32_t modulo = 0;
+  std::uint32_t multiply = 1;
+  std::uint32_t add = 0;
+
+  [[nodiscard]] std::uint32_t value(std::uint32_t position) const {
+    std::uint32_t v = position / divide;
+    if (modulo != 0) v %= modulo;
+    return v * multiply + add;
+  }
+};
+
+/// One run of the program computes the logits of one token at one position.
+struct Manifest {
+  std::string model;  // file name of the source, for people
+  std::uint32_t vocab = 0;
+  std::uint32_t context = 0;        // positions 0 … context-1 work
+  std::uint32_t token_address = 0;  // entry of INT_MEM for the token id
+  std::vector<PositionInput> position_inputs;
+  std::uint64_t logits_address = 0;  // element of Vector SRAM; `vocab` consecutive elements
+};
+
+struct Image {
+  Settings settings;
+  Dialect dialect;
+  Program program;
+  std::string assembly;  // the program as commented text
+  std::vector<HbmSegment> hbm;
+  std::vector<std::uint32_t> fp_mem;   // bit patterns of SCALAR_FP, from entry 0
+  std::vector<std::uint32_t> int_mem;  // from entry 0
+  Manifest manifest;
+  Bytes tokenizer;  // the tokenizer's file, so that an image stands alone
+};
+
+/// Puts the initial contents of an image into a machine at reset.
+Status preload(const Image& image, Machine& machine);
+
+/// Writes the image as a folder (manifest.json, program.mem, program.asm, settings.toml, hbm.bin,
+/// fp_mem.bin, int_mem.bin, tokenizer.bin); complete or absent.
+Status save_image(const Image& image, const std::string& folder);
+Result<Image> load_image(const std::string& folder);
+
+}  // namespace plena

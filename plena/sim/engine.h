@@ -1,0 +1,62 @@
+// The functional engine: prepares a program for one machine's settings and runs it, bit-exactly.
+//
+// Nothing here knows about time; an Observer may watch, and a run without one pays nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "plena/isa/encoding.h"
+#include "plena/machine/machine.h"
+#include "plena/sim/trap.h"
+
+namespace plena {
+
+class PreparedProgram;
+
+/// Decodes and validates a whole program and pairs its loops (semantics 2): an illegal word or a
+/// loop fault is reported here, with that word's index, and nothing has run.
+tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
+    const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect);
+
+/// Sees every instruction of a run just after it retired (machine.pc is already the next one).
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void retired(const Machine& machine, std::uint64_t pc,
+                       const Instruction& instruction) = 0;
+};
+
+struct RunOptions {
+  std::uint64_t max_instructions = 0;  // 0: no limit; one more is a trap
+  Observer* observer = nullptr;
+  const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler: stop soon
+};
+
+enum class StopReason : std::uint8_t {
+  Halted,       // ran past the last instruction
+  Trapped,      // trap says why; all state is as it was before the instruction
+  Interrupted,  // can go on with another run()
+};
+
+struct Stop {
+  StopReason reason = StopReason::Halted;
+  std::optional<Trap> trap;
+};
+
+/// Runs from machine.pc until the program ends, traps or is interrupted. The machine must have the
+/// settings and dialect the program was prepared for.
+Stop run(Machine& machine, const PreparedProgram& program, const RunOptions& options = {});
+
+/// Steps over the C_BREAK that stopped a run: it retires now (semantics 6.12).
+void resume_after_break(Machine& machine, const PreparedProgram& program);
+
+/// The decoded instructions, in program order.
+const std::vector<Instruction>& instructions(const PreparedProgram& program);
+
+}  // namespace plena
