@@ -58,10 +58,13 @@ struct DataType {
     return {element, block};
   }
 
-  /// `bf16`, `mxfp8_e4m3`, `mxint4:block32`, … (cli.md); block 8 unless named.
+  /// `bf16`, `mxfp8_e4m3`, `mxint4:block32`, … (cli.md); block 8 unless named. Types without such a
+  /// name are spelled out: `fp(1,6,9)` is sign, exponent and mantissa bits, `int(8)` a whole
+  /// number, `mx(fp(1,4,3)):block16` either of them with scales. An unknown name is an error that
+  /// suggests the near one.
   static Result<DataType> parse(std::string_view name);
 
-  /// The name parse() understands where the type has one, else a description such as `fp(1,6,9)`.
+  /// The shortest name that parse() turns back into this type.
   [[nodiscard]] std::string name() const;
 
   friend constexpr bool operator==(const DataType&, const DataType&) = default;
