@@ -36,6 +36,9 @@ class HbmCodec {
   [[nodiscard]] DataType hbm_type() const { return hbm_; }
 
  private:
+  // Encodes the block at row element `first`; returns its scale byte.
+  std::uint8_t encode_block(const void* row, std::size_t first, std::uint8_t* elements) const;
+
   DataType hbm_;
   ElementType sram_;
   std::vector<float> element_values_;  // by code, for elements of up to 16 bits
