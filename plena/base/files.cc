@@ -1,5 +1,6 @@
 #include "plena/base/files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -26,7 +27,6 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -70,28 +70,80 @@ Result<std::string> read_text(const std::string& path) {
   return std::string(bytes->begin(), bytes->end());
 }
 
-Status write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
+Result<FileWriter> FileWriter::create(const std::string& path) {
   // Pipes and devices have no half-written state to guard against, and cannot be renamed over.
   struct stat status{};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.get() < 0) return io_error(path, "open");
-    return write_all(file.get(), bytes, path);
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return io_error(path, "open");
+    return FileWriter(path, {}, fd);
   }
   std::string temporary = path + ".XXXXXX";
-  Descriptor file(::mkstemp(temporary.data()));
-  if (file.get() < 0) return io_error(path, "create");
-  ::fchmod(file.get(), 0644);
-  if (auto written = write_all(file.get(), bytes, path); !written) {
-    ::unlink(temporary.c_str());
-    return written;
+  const int fd = ::mkstemp(temporary.data());
+  if (fd < 0) return io_error(path, "create");
+  ::fchmod(fd, 0644);
+  return FileWriter(path, std::move(temporary), fd);
+}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_) {}
+
+FileWriter& FileWriter::operator=(FileWriter&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status FileWriter::append(std::span<const std::uint8_t> bytes) {
+  size_ += bytes.size();
+  return write_all(fd_, bytes, path_);
+}
+
+Status FileWriter::append_zeros(std::uint64_t count) {
+  if (!temporary_.empty()) {
+    size_ += count;
+    // Sets the length, so that a hole at the end counts, too.
+    if (::ftruncate(fd_, static_cast<off_t>(size_)) != 0 ||
+        ::lseek(fd_, static_cast<off_t>(size_), SEEK_SET) < 0) {
+      return io_error(path_, "write");
+    }
+    return {};
   }
-  if (::close(file.release()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    auto error = io_error(path, "write");
-    ::unlink(temporary.c_str());
-    return error;
+  const Bytes zeros(static_cast<std::size_t>(std::min<std::uint64_t>(count, 1U << 16)));
+  for (std::uint64_t left = count; left != 0;) {
+    const auto piece = std::min<std::uint64_t>(left, zeros.size());
+    if (auto done = append({zeros.data(), static_cast<std::size_t>(piece)}); !done) return done;
+    left -= piece;
   }
   return {};
+}
+
+Status FileWriter::commit() {
+  if (::close(std::exchange(fd_, -1)) == 0 &&
+      (temporary_.empty() || ::rename(temporary_.c_str(), path_.c_str()) == 0)) {
+    return {};
+  }
+  auto error = io_error(path_, "write");
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  return error;
+}
+
+Status write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
+  auto writer = FileWriter::create(path);
+  if (!writer) return forward_error(writer);
+  if (auto written = writer->append(bytes); !written) return written;
+  return writer->commit();
 }
 
 Status write_text(const std::string& path, std::string_view text) {

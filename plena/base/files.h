@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plena/base/error.h"
@@ -17,7 +18,33 @@ using Bytes = std::vector<std::uint8_t>;
 Result<Bytes> read_file(const std::string& path);
 Result<std::string> read_text(const std::string& path);
 
-/// Writes to `path` by way of a temporary neighbour that is renamed at the end.
+/// A file written piece by piece, by way of a temporary neighbour: it appears under its name when
+/// commit() renames that, and not at all without. Pipes and devices are written directly.
+class FileWriter {
+ public:
+  static Result<FileWriter> create(const std::string& path);
+  FileWriter(FileWriter&& other) noexcept;
+  FileWriter& operator=(FileWriter&& other) noexcept;
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter();
+
+  Status append(std::span<const std::uint8_t> bytes);
+  /// The same with `count` zeros, which take no space where the file system has holes.
+  Status append_zeros(std::uint64_t count);
+  Status commit();
+
+ private:
+  FileWriter(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+  std::string path_;
+  std::string temporary_;  // empty: written directly
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// The whole file at once, by a FileWriter.
 Status write_file(const std::string& path, std::span<const std::uint8_t> bytes);
 Status write_text(const std::string& path, std::string_view text);
 

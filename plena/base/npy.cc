@@ -240,8 +240,7 @@ Result<NpyArray> read_npy(const std::string& path) {
   return parse_npy(file->bytes(), path);
 }
 
-Bytes npy_file(NpyType type, std::span<const std::uint64_t> shape,
-               std::span<const std::uint8_t> elements) {
+Bytes npy_header(NpyType type, std::span<const std::uint64_t> shape) {
   std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
                                    type.bytes == 1 ? '|' : '<', type.name(), fmt::join(shape, ", "),
                                    shape.size() == 1 ? "," : "");
@@ -254,10 +253,13 @@ Bytes npy_file(NpyType type, std::span<const std::uint64_t> shape,
   preamble +=
       {'\x01', '\x00', static_cast<char>(header.size()), static_cast<char>(header.size() >> 8)};
 
-  Bytes file;
-  file.reserve(preamble.size() + header.size() + elements.size());
-  file.insert(file.end(), preamble.begin(), preamble.end());
-  file.insert(file.end(), header.begin(), header.end());
+  preamble += header;
+  return {preamble.begin(), preamble.end()};
+}
+
+Bytes npy_file(NpyType type, std::span<const std::uint64_t> shape,
+               std::span<const std::uint8_t> elements) {
+  Bytes file = npy_header(type, shape);
   file.insert(file.end(), elements.begin(), elements.end());
   return file;
 }

@@ -63,6 +63,9 @@ Result<NpyArray> read_npy(const std::string& path);
 /// The same from memory; `name` stands for the file in errors.
 Result<NpyArray> parse_npy(std::span<const std::uint8_t> file, std::string_view name);
 
+/// What a version 1 file starts with; the elements follow it.
+Bytes npy_header(NpyType type, std::span<const std::uint64_t> shape);
+
 /// The bytes of a version 1 file. `elements` holds the product of `shape` elements.
 Bytes npy_file(NpyType type, std::span<const std::uint64_t> shape,
                std::span<const std::uint8_t> elements);
