@@ -1,0 +1,10 @@
+// One line a subcommand; each lives in a file of its own, NAME_command.cc.
+#pragma once
+
+#include "plena/cli/context.h"
+
+namespace plena {
+
+void add_isa_command(CLI::App& app, Context& context);
+
+}  // namespace plena

@@ -1,0 +1,12 @@
+// The program `plena`: a thin caller of the library, one file a subcommand.
+#include "plena/cli/command_line.h"
+#include "plena/cli/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("plena: the toolchain of the PLENA transformer accelerator", "plena");
+  plena::Context context;
+
+  plena::add_isa_command(app, context);
+
+  return plena::run_command_line(app, context, argc, argv);
+}
