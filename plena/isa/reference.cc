@@ -83,7 +83,7 @@ void add_overview(std::string& text) {
     const std::string operands = format.substr(std::min(format.size(), row.mnemonic.size() + 1));
     text += fmt::format(
         "| 0x{:02X} | [`{}`](#{}) | {} | {} | {} |\n", static_cast<unsigned>(row.op), row.mnemonic,
-        row.mnemonic, operands.empty() ? "" : "`" + operands + "`",
+        anchor(row.mnemonic), operands.empty() ? "" : "`" + operands + "`",
         row.extension == Extension::Base ? "" : extension_name(row.extension), cell(row.summary));
   }
 }
