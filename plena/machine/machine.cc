@@ -112,6 +112,7 @@ Result<Machine> Machine::clone() const {
   copy.array = array;
   copy.pc = pc;
   copy.retired = retired;
+  copy.loops = loops;
   auto vram_copy = vram.clone();
   if (!vram_copy) return forward_error(vram_copy);
   auto mram_copy = mram.clone();

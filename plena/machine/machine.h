@@ -42,6 +42,15 @@ struct SystolicArray {
   friend bool operator==(const SystolicArray&, const SystolicArray&) = default;
 };
 
+/// A hardware loop that is running: for MAX_LOOP_INSTRUCTIONS, and under rs-loops for its end.
+struct LoopFrame {
+  std::uint32_t start = 0;         // index of its C_LOOP_START
+  std::uint8_t counter = 0;        // gp register that counts it
+  std::uint64_t instructions = 0;  // dynamic instructions of the current iteration so far
+
+  friend bool operator==(const LoopFrame&, const LoopFrame&) = default;
+};
+
 struct Machine {
   Settings settings;
   Dialect dialect;
@@ -65,6 +74,8 @@ struct Machine {
 
   std::uint64_t pc = 0;       // index of the next instruction
   std::uint64_t retired = 0;  // instructions completed
+  std::vector<LoopFrame>
+      loops;  // open loops, innermost last; kept only where something counts them
 
   /// A machine at reset. Settings are check()ed; nothing is allocated for memories until touched.
   static Result<Machine> create(const Settings& settings, const Dialect& dialect = {});

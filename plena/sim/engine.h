@@ -24,10 +24,14 @@ class PreparedProgram;
 tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect);
 
-/// Sees every instruction of a run just after it retired (machine.pc is already the next one).
+/// Sees every instruction of a run twice: before it executes, when its address registers still hold
+/// their old values, and after it retired. `machine.pc` is only up to date between runs; `pc` names
+/// the instruction. One that traps is announced but never retires.
 class Observer {
  public:
   virtual ~Observer() = default;
+  virtual void about_to_run(const Machine& machine, std::uint64_t pc,
+                            const Instruction& instruction);
   virtual void retired(const Machine& machine, std::uint64_t pc,
                        const Instruction& instruction) = 0;
 };

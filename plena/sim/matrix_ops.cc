@@ -1,0 +1,290 @@
+// Matrix instructions: products into the array and its write-outs (semantics 6.1 to 6.6).
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "plena/sim/prepared.h"
+
+namespace plena {
+
+namespace {
+
+// ------------------------------------------------------------ operands
+
+void require_tile(Execution& x, std::uint64_t address, const char* operand) {
+  const std::uint64_t start = address - x.program.tile_divisor.modulo(address);
+  x.require(start + x.program.tile_elements <= x.program.mram_elements,
+            TrapCause::AddressOutOfRange, [&] {
+              return std::pair(
+                  fmt::format("{} = {}", operand, address),
+                  fmt::format("Matrix SRAM holds {} tile(s) of {} elements (semantics 1)",
+                              x.program.mram_elements / x.program.tile_elements,
+                              x.program.tile_elements));
+            });
+}
+
+// Address tile + c with c a multiple of `multiple` below MLEN; returns c.
+std::uint64_t column_offset(Execution& x, std::uint64_t address, const Divisor& multiple,
+                            const char* multiple_name, const char* operand) {
+  const std::uint64_t column = x.program.tile_divisor.modulo(address);
+  x.require(column < x.program.mlen && multiple.divides(column), TrapCause::MisalignedAddress, [&] {
+    return std::pair(
+        fmt::format("{} = {}, offset {} in its tile", operand, address, column),
+        fmt::format("a column offset is a multiple of {} below MLEN = {} (semantics 6.1, 6.4)",
+                    multiple_name, x.program.mlen));
+  });
+  require_tile(x, address, operand);
+  return column;
+}
+
+// Address tile + r·MLEN with r a multiple of `multiple`; returns r.
+std::uint64_t row_offset(Execution& x, std::uint64_t address, const Divisor& multiple,
+                         const char* multiple_name, const char* operand) {
+  const std::uint64_t offset = x.program.tile_divisor.modulo(address);
+  const std::uint64_t row = offset / x.program.mlen;
+  x.require(
+      x.program.mlen_divisor.divides(offset) && multiple.divides(row), TrapCause::MisalignedAddress,
+      [&] {
+        return std::pair(
+            fmt::format("{} = {}, offset {} in its tile", operand, address, offset),
+            fmt::format("a row offset is a multiple of {} rows of MLEN = {} (semantics 6.2, 6.3)",
+                        multiple_name, x.program.mlen));
+      });
+  require_tile(x, address, operand);
+  return row;
+}
+
+// `rows` windows of MLEN lanes as f32 [rows][stride]; fp32 rows are used where they lie.
+struct Activations {
+  const float* values;
+  std::size_t stride;
+};
+Activations load_activations(Execution& x, std::uint64_t address, std::uint64_t rows) {
+  if (x.program.vector_format == kFp32) {
+    return {reinterpret_cast<const float*>(x.vram(address)), x.program.vlen};
+  }
+  const std::size_t mlen = x.program.mlen;
+  if (x.activations.size() < rows * mlen) x.activations.resize(rows * mlen);
+  for (std::uint64_t r = 0; r < rows; ++r) {
+    x.program.vector->to_f32(x.vram(address + r * x.program.vlen), x.activations.data() + r * mlen,
+                             mlen);
+  }
+  return {x.activations.data(), mlen};
+}
+
+// ------------------------------------------------------------ the array
+
+void require_shape(Execution& x, ArrayShape shape) {
+  const ArrayShape held = x.machine.array.shape;
+  x.require(held == ArrayShape::Clear || held == shape, TrapCause::ArrayShape, [&] {
+    return std::pair(fmt::format("the array holds {}", array_shape_name(held)),
+                     fmt::format("this instruction needs {} or a clear array (semantics 3)",
+                                 array_shape_name(shape)));
+  });
+}
+
+// The accumulators of a head-shaped array come to life at the first M_BMM; they are large.
+std::vector<float>& head_accumulators(Execution& x) {
+  auto& heads = x.machine.array.heads;
+  if (heads.empty()) heads.assign(x.program.heads * x.program.tile_elements, 0.0F);
+  return heads;
+}
+
+// Writes one row of accumulators, rounded to the Vector SRAM type, and clears them (semantics 4.7).
+void write_out_row(Execution& x, std::uint64_t address, float* accumulators, std::size_t n) {
+  x.program.vector->from_f32(accumulators, x.writable_vram(address, n), n);
+  std::fill_n(accumulators, n, 0.0F);
+}
+
+// gp + imm and gp + gp do not wrap (semantics 6.14).
+std::uint64_t write_out_address(const Execution& x, const Prepared& i) {
+  return std::uint64_t{x.gp(i.rd)} + i.imm;
+}
+
+// ------------------------------------------------------------ M_MM, M_TMM
+
+template <bool kTransposed>
+bool block_product(Execution& x, const Prepared& i) {
+  const auto& p = x.program;
+  const std::uint64_t vector_address = x.gp(kTransposed ? i.rs1 : i.rs2);
+  const std::uint64_t matrix_address = x.gp(kTransposed ? i.rs2 : i.rs1);
+  x.require_windows(vector_address, p.blen, kTransposed ? "gp<rs1>" : "gp<rs2>");
+  if constexpr (kTransposed) {
+    row_offset(x, matrix_address, p.blen_divisor, "BLEN", "gp<rs2>");
+  } else {
+    column_offset(x, matrix_address, p.blen_divisor, "BLEN", "gp<rs1>");
+  }
+  require_shape(x, ArrayShape::Block);
+  if (x.faulted) return false;
+
+  const Activations a = load_activations(x, vector_address, p.blen);
+  const ProductShape shape{p.blen, p.blen, p.mlen, p.blen};
+  const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;
+  product(shape, a.values, a.stride, x.mram(matrix_address), p.mlen, x.machine.array.block.data(),
+          p.blen);
+  x.machine.array.shape = ArrayShape::Block;
+  return true;
+}
+
+// The middle operand is the row stride of the destination when `wostride` is on (semantics 8).
+bool block_write_out(Execution& x, const Prepared& i) {
+  const auto& p = x.program;
+  const std::uint64_t address = write_out_address(x, i);
+  const std::uint64_t stride = i.rs1 == 0 ? 1 : x.gp(i.rs1);
+  const std::uint64_t last = (p.blen - 1) * stride * p.vlen + p.blen;
+  x.require(p.blen_divisor.divides(address), TrapCause::MisalignedAddress, [&] {
+    return std::pair(
+        fmt::format("gp<rd> + imm = {}", address),
+        fmt::format("the write-out starts at a multiple of BLEN = {} lanes (semantics 6.6)",
+                    p.blen));
+  });
+  x.require(address + last <= p.vram_elements, TrapCause::AddressOutOfRange, [&] {
+    return std::pair(
+        fmt::format("gp<rd> + imm = {}, {} rows, {} apart", address, p.blen, stride * p.vlen),
+        fmt::format("Vector SRAM has {} elements (semantics 6.15)", p.vram_elements));
+  });
+  require_shape(x, ArrayShape::Block);
+  if (x.faulted) return false;
+  for (std::uint64_t r = 0; r < p.blen; ++r) {
+    write_out_row(x, address + r * stride * p.vlen, x.machine.array.block.data() + r * p.blen,
+                  p.blen);
+  }
+  x.machine.array.shape = ArrayShape::Clear;
+  return true;
+}
+
+// ------------------------------------------------------------ M_MV, M_TMV
+
+template <bool kTransposed>
+bool row_product(Execution& x, const Prepared& i) {
+  const auto& p = x.program;
+  const std::uint64_t vector_address = x.gp(i.rs1), matrix_address = x.gp(i.rs2);
+  x.require_windows(vector_address, 1, "gp<rs1>");
+  x.require(p.tile_divisor.divides(matrix_address), TrapCause::MisalignedAddress, [&] {
+    return std::pair(
+        fmt::format("gp<rs2> = {}", matrix_address),
+        fmt::format("the address of a whole tile is a multiple of MLEN^2 = {} (semantics 6.5)",
+                    p.tile_elements));
+  });
+  require_tile(x, matrix_address, "gp<rs2>");
+  require_shape(x, ArrayShape::Row);
+  if (x.faulted) return false;
+
+  const Activations a = load_activations(x, vector_address, 1);
+  const ProductShape shape{1, p.mlen, p.mlen, p.blen};
+  const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;
+  product(shape, a.values, a.stride, x.mram(matrix_address), p.mlen, x.machine.array.row.data(),
+          p.mlen);
+  x.machine.array.shape = ArrayShape::Row;
+  return true;
+}
+
+bool row_write_out(Execution& x, const Prepared& i) {
+  const std::uint64_t address = write_out_address(x, i);
+  x.require_windows(address, 1, "gp<rd> + imm");
+  require_shape(x, ArrayShape::Row);
+  if (x.faulted) return false;
+  write_out_row(x, address, x.machine.array.row.data(), x.program.mlen);
+  x.machine.array.shape = ArrayShape::Clear;
+  return true;
+}
+
+// ------------------------------------------------------------ M_BMM, M_BTMM, M_BMV, M_BTMV
+
+// One product a head: HLEN lanes of each activation row times an HLEN-deep slice of the tile,
+// out[h][row][j]. M_BMM takes HLEN rows of the tile, M_BTMM HLEN columns.
+template <bool kTransposed>
+bool head_products(Execution& x, std::uint64_t vector_address, std::uint64_t matrix_address,
+                   std::size_t rows, ArrayShape array_shape) {
+  const auto& p = x.program;
+  x.require_windows(vector_address, rows, "gp<rs2>");
+  if constexpr (kTransposed) {
+    column_offset(x, matrix_address, p.hlen_divisor, "HLEN", "gp<rs1>");
+  } else {
+    row_offset(x, matrix_address, p.hlen_divisor, "HLEN", "gp<rs1>");
+  }
+  require_shape(x, array_shape);
+  if (x.faulted) return false;
+
+  const Activations a = load_activations(x, vector_address, rows);
+  float* out = array_shape == ArrayShape::Heads ? head_accumulators(x).data()
+                                                : x.machine.array.head_rows.data();
+  const ProductShape shape{rows, p.mlen, p.hlen, p.blen};
+  const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;
+  for (std::size_t head = 0; head < p.heads; ++head) {
+    product(shape, a.values + head * p.hlen, a.stride, x.mram(matrix_address), p.mlen,
+            out + head * rows * p.mlen, p.mlen);
+  }
+  x.machine.array.shape = array_shape;
+  return true;
+}
+
+template <bool kTransposed>
+bool batched_product(Execution& x, const Prepared& i) {
+  return head_products<kTransposed>(x, x.gp(i.rs2), x.gp(i.rs1), x.program.mlen, ArrayShape::Heads);
+}
+
+template <bool kTransposed>
+bool batched_row_product(Execution& x, const Prepared& i) {
+  const std::uint64_t matrix_address = std::uint64_t{x.gp(i.rs1)} + x.gp(i.rd);
+  return head_products<kTransposed>(x, x.gp(i.rs2), matrix_address, 1, ArrayShape::HeadRows);
+}
+
+bool write_out_rows(Execution& x, const Prepared& i, std::size_t rows, ArrayShape shape) {
+  const auto& p = x.program;
+  const std::uint64_t address = write_out_address(x, i);
+  x.require_windows(address, rows, "gp<rd> + imm");
+  require_shape(x, shape);
+  if (x.faulted) return false;
+  float* accumulators =
+      shape == ArrayShape::Heads ? head_accumulators(x).data() : x.machine.array.head_rows.data();
+  for (std::size_t r = 0; r < rows; ++r) {
+    write_out_row(x, address + r * p.vlen, accumulators + r * p.mlen, p.mlen);
+  }
+  x.machine.array.shape = ArrayShape::Clear;
+  return true;
+}
+
+// Head-major: row i of head h goes to row h·MLEN + i (semantics 6.6, 6.16).
+bool batched_write_out(Execution& x, const Prepared& i) {
+  return write_out_rows(x, i, std::size_t{x.program.heads} * x.program.mlen, ArrayShape::Heads);
+}
+bool batched_row_write_out(Execution& x, const Prepared& i) {
+  return write_out_rows(x, i, x.program.heads, ArrayShape::HeadRows);
+}
+
+}  // namespace
+
+Handler matrix_handler(Op op, const Dialect& /*dialect*/) {
+  switch (op) {
+    case Op::M_MM:
+      return block_product<false>;
+    case Op::M_TMM:
+      return block_product<true>;
+    case Op::M_MM_WO:
+      return block_write_out;
+    case Op::M_MV:
+      return row_product<false>;
+    case Op::M_TMV:
+      return row_product<true>;
+    case Op::M_MV_WO:
+      return row_write_out;
+    case Op::M_BMM:
+      return batched_product<false>;
+    case Op::M_BTMM:
+      return batched_product<true>;
+    case Op::M_BMM_WO:
+      return batched_write_out;
+    case Op::M_BMV:
+      return batched_row_product<false>;
+    case Op::M_BTMV:
+      return batched_row_product<true>;
+    case Op::M_BMV_WO:
+      return batched_row_write_out;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace plena

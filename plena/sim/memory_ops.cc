@@ -1,0 +1,179 @@
+// Transfers between HBM and the tile SRAMs (semantics 5.5 to 5.7, 6.9, 6.10).
+#include <fmt/format.h>
+
+#include "plena/sim/prepared.h"
+
+namespace plena {
+
+namespace {
+
+// One H-type access: `rows` rows of `length` elements. Elements count from the base address.
+struct Access {
+  const HbmCodec& codec;
+  std::uint64_t base = 0;    // byte address
+  std::uint64_t first = 0;   // element of row 0
+  std::uint64_t stride = 0;  // elements between rows
+  std::uint64_t rows = 0;
+  std::uint64_t length = 0;
+
+  [[nodiscard]] std::uint64_t row_start(std::uint64_t row) const { return first + row * stride; }
+};
+
+Access make_access(const Execution& x, const Prepared& i, const HbmCodec& codec, std::uint64_t rows,
+                   std::uint64_t length) {
+  const std::uint64_t stride = i.select != 0 ? x.machine.stride : length;
+  return {codec, x.machine.a[i.rs2], x.gp(i.rs1), stride, rows, length};
+}
+
+void require_set(Execution& x, bool set, const std::string& name, const char* setter) {
+  x.require(set, TrapCause::UnsetRegister, [&] {
+    return std::pair(name + " was never set",
+                     fmt::format("{} comes before its use (semantics 7)", setter));
+  });
+}
+
+// Bytes base + offset … base + offset + count - 1 lie inside HBM; nothing wraps (semantics 5.6).
+bool inside_hbm(const Execution& x, std::uint64_t base, std::uint64_t offset_end) {
+  const std::uint64_t size = x.program.settings.hbm_size;
+  return base <= size && offset_end <= size - base;
+}
+
+void require_access(Execution& x, const Prepared& i, const Access& access) {
+  const DataType type = access.codec.hbm_type();
+  require_set(x, (x.machine.a_set >> i.rs2 & 1) != 0, fmt::format("a{}", i.rs2), "C_SET_ADDR_REG");
+  if (i.select != 0) require_set(x, x.machine.stride_set, "STRIDE_REG", "C_SET_STRIDE_REG");
+  if (type.is_mx()) require_set(x, x.machine.scale_set, "SCALE_REG", "C_SET_SCALE_REG");
+  // Rows ascend, so that the last one reaches farthest.
+  const std::uint64_t last = access.row_start(access.rows - 1) + access.length - 1;
+  const auto describe = [&](const char* what) {
+    return std::pair(
+        fmt::format("{} {} of base 0x{:X}", what, last, access.base),
+        fmt::format("HBM has 0x{:X} bytes (semantics 5.6)", x.program.settings.hbm_size));
+  };
+  x.require(inside_hbm(x, access.base, ((last + 1) * type.width() + 7) / 8),
+            TrapCause::HbmOutOfRange, [&] { return describe("element"); });
+  if (type.is_mx()) {
+    x.require(inside_hbm(x, access.base, x.machine.scale + last / type.block + 1),
+              TrapCause::HbmOutOfRange, [&] { return describe("the scale of element"); });
+  }
+}
+
+const std::uint8_t* element_bytes(const Execution& x, const Access& access, std::uint64_t element) {
+  return x.machine.hbm.data() + access.base + element * access.codec.hbm_type().width() / 8;
+}
+
+const std::uint8_t* scale_bytes(const Execution& x, const Access& access, std::uint64_t element) {
+  const DataType type = access.codec.hbm_type();
+  if (!type.is_mx()) return nullptr;
+  return x.machine.hbm.data() + access.base + x.machine.scale + element / type.block;
+}
+
+void load_rows(const Execution& x, const Access& access, std::uint8_t* to, std::size_t row_bytes) {
+  for (std::uint64_t row = 0; row < access.rows; ++row) {
+    const std::uint64_t element = access.row_start(row);
+    access.codec.decode(element_bytes(x, access, element), scale_bytes(x, access, element), element,
+                        access.length, to + row * row_bytes);
+  }
+}
+
+bool prefetch_matrix(Execution& x, const Prepared& i) {
+  const auto& p = x.program;
+  const HbmCodec& codec = i.order != 0 ? p.matrix_kv_codec : p.weight_codec;
+  const Access access = make_access(x, i, codec, p.settings.hbm_m_prefetch_amount, p.mlen);
+  const std::uint64_t rd = x.gp(i.rd);
+  const std::uint64_t elements = access.rows * p.mlen;
+  require_access(x, i, access);
+  x.require(p.tile_divisor.divides(rd), TrapCause::MisalignedAddress, [&] {
+    return std::pair(fmt::format("gp<rd> = {}", rd),
+                     fmt::format("a tile is loaded at a multiple of MLEN^2 = {} (semantics 6.9)",
+                                 p.tile_elements));
+  });
+  x.require(rd + elements <= p.mram_elements, TrapCause::AddressOutOfRange, [&] {
+    return std::pair(fmt::format("gp<rd> = {}, {} rows", rd, access.rows),
+                     fmt::format("Matrix SRAM has {} elements (semantics 6.15)", p.mram_elements));
+  });
+  if (x.faulted) return false;
+  std::uint8_t* to = x.machine.mram.writable(rd * p.matrix_bytes, elements * p.matrix_bytes);
+  load_rows(x, access, to, p.mlen * p.matrix_bytes);
+  return true;
+}
+
+const HbmCodec& vector_codec(const Execution& x, const Prepared& i) {
+  return i.order != 0 ? x.program.vector_kv_codec : x.program.activation_codec;
+}
+
+bool prefetch_vector(Execution& x, const Prepared& i) {
+  const auto& p = x.program;
+  const Access access =
+      make_access(x, i, vector_codec(x, i), p.settings.hbm_v_prefetch_amount, p.vlen);
+  const std::uint64_t rd = x.gp(i.rd);
+  require_access(x, i, access);
+  x.require_rows(rd, access.rows, "gp<rd>");
+  if (x.faulted) return false;
+  load_rows(x, access, x.writable_vram(rd, access.rows * p.vlen), p.vlen * p.vector_bytes);
+  return true;
+}
+
+// Stores quantise whole blocks and write whole bytes (semantics 5.7).
+void require_whole_blocks(Execution& x, const Access& access) {
+  const DataType type = access.codec.hbm_type();
+  const std::uint64_t unit = type.is_mx() ? type.block : 1;
+  const auto whole = [&](std::uint64_t elements) {
+    return elements % unit == 0 && elements * type.width() % 8 == 0;
+  };
+  // Row starts are first + row·stride: with one row only `first` counts, else `stride` too.
+  bool aligned = whole(access.length);
+  for (std::uint64_t row = 0; aligned && row < access.rows; ++row)
+    aligned = whole(access.row_start(row));
+  x.require(aligned, TrapCause::MxBlockMisaligned, [&] {
+    return std::pair(
+        fmt::format("rows of {} elements from element {}, {} apart", access.length, access.first,
+                    access.stride),
+        fmt::format("a stored row is whole blocks of {} and whole bytes (semantics 5.7)", unit));
+  });
+}
+
+bool store_vector(Execution& x, const Prepared& i) {
+  const auto& p = x.program;
+  const Access access =
+      make_access(x, i, vector_codec(x, i), p.settings.hbm_v_writeback_amount, p.vlen);
+  const std::uint64_t rd = x.gp(i.rd);
+  require_access(x, i, access);
+  x.require_rows(rd, access.rows, "gp<rd>");
+  require_whole_blocks(x, access);
+  if (x.faulted) return false;
+
+  const DataType type = access.codec.hbm_type();
+  const std::size_t element_count = access.length * type.width() / 8;
+  const std::size_t scale_count = type.is_mx() ? access.length / type.block : 0;
+  for (std::uint64_t row = 0; row < access.rows; ++row) {
+    access.codec.encode(x.vram(rd + row * p.vlen), access.length, x.row_bytes.data(),
+                        x.scales.data());
+    const std::uint64_t element = access.row_start(row);
+    // Scales before elements: where they overlap the elements stand (semantics 5.7).
+    if (scale_count != 0) {
+      const std::uint64_t at = access.base + x.machine.scale + element / type.block;
+      std::copy_n(x.scales.data(), scale_count, x.machine.hbm.writable(at, scale_count));
+    }
+    const std::uint64_t at = access.base + element * type.width() / 8;
+    std::copy_n(x.row_bytes.data(), element_count, x.machine.hbm.writable(at, element_count));
+  }
+  return true;
+}
+
+}  // namespace
+
+Handler memory_handler(Op op, const Dialect& /*dialect*/) {
+  switch (op) {
+    case Op::H_PREFETCH_M:
+      return prefetch_matrix;
+    case Op::H_PREFETCH_V:
+      return prefetch_vector;
+    case Op::H_STORE_V:
+      return store_vector;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace plena

@@ -1,0 +1,149 @@
+// From words to a prepared program: decoding, pairing of loops, choice of handlers.
+#include <fmt/format.h>
+
+#include "plena/sim/prepared.h"
+
+namespace plena {
+
+namespace {
+
+tl::unexpected<Trap> load_trap(TrapCause cause, std::size_t pc, std::string values,
+                               std::string rule) {
+  return tl::unexpected(Trap{cause, pc, std::move(values), std::move(rule)});
+}
+
+tl::expected<std::vector<Instruction>, Trap> decode_all(const std::vector<std::uint32_t>& words,
+                                                        const Dialect& dialect) {
+  std::vector<Instruction> decoded;
+  decoded.reserve(words.size());
+  for (std::size_t pc = 0; pc < words.size(); ++pc) {
+    const auto instruction = decode(words[pc], dialect);
+    if (!instruction) {
+      return load_trap(
+          TrapCause::IllegalInstruction, pc, explain_illegal(words[pc], dialect),
+          fmt::format("the decoder refuses the word 0x{:08X} (semantics 2)", words[pc]));
+    }
+    decoded.push_back(*instruction);
+  }
+  return decoded;
+}
+
+// For each C_LOOP_END the index of its C_LOOP_START; other entries are 0 (semantics 6.11, 6.17).
+tl::expected<std::vector<std::uint32_t>, Trap> pair_loops(const std::vector<Instruction>& decoded) {
+  std::vector<std::uint32_t> partner(decoded.size(), 0);
+  std::vector<std::uint32_t> open;
+  for (std::size_t pc = 0; pc < decoded.size(); ++pc) {
+    const Instruction& i = decoded[pc];
+    if (i.op == Op::C_LOOP_START) {
+      if (i.imm == 0)
+        return load_trap(TrapCause::LoopStructure, pc, "0 iterations",
+                         "a loop runs at least once (semantics 6.11)");
+      if (i.rd == 0)
+        return load_trap(TrapCause::LoopStructure, pc, "counter gp0",
+                         "gp0 cannot hold a loop counter (semantics 6.17)");
+      open.push_back(static_cast<std::uint32_t>(pc));
+    } else if (i.op == Op::C_LOOP_END) {
+      if (open.empty() || decoded[open.back()].rd != i.rd) {
+        return load_trap(TrapCause::LoopStructure, pc,
+                         open.empty() ? fmt::format("no loop is open for gp{}", i.rd)
+                                      : fmt::format("the innermost open loop counts gp{}",
+                                                    decoded[open.back()].rd),
+                         "loops nest and pair up by their counter (semantics 6.11)");
+      }
+      partner[pc] = open.back();
+      open.pop_back();
+    }
+  }
+  if (!open.empty()) {
+    return load_trap(TrapCause::LoopStructure, open.back(), "the loop is never closed",
+                     "every C_LOOP_START has its C_LOOP_END (semantics 6.11)");
+  }
+  return partner;
+}
+
+Code code_of(const Instruction& i) {
+  const bool vanishes = i.rd == 0;  // a write to gp0
+  switch (i.op) {
+    case Op::S_ADD_INT:
+      return vanishes ? Code::Nothing : Code::AddInt;
+    case Op::S_ADDI_INT:
+      return vanishes ? Code::Nothing : Code::AddiInt;
+    case Op::S_SUB_INT:
+      return vanishes ? Code::Nothing : Code::SubInt;
+    case Op::S_MUL_INT:
+      return vanishes ? Code::Nothing : Code::MulInt;
+    case Op::S_LUI_INT:
+      return vanishes ? Code::Nothing : Code::LoadImmediate;
+    case Op::C_LOOP_START:
+      return Code::LoopStart;
+    case Op::C_LOOP_END:
+      return Code::LoopEnd;
+    case Op::C_SET_ADDR_REG:
+      return Code::SetAddressRegister;
+    case Op::C_SET_SCALE_REG:
+      return Code::SetScale;
+    case Op::C_SET_STRIDE_REG:
+      return Code::SetStride;
+    case Op::C_SET_V_MASK_REG:
+      return Code::SetMask;
+    case Op::C_BREAK:
+      return Code::Break;
+    default:
+      return Code::Call;
+  }
+}
+
+Handler handler_of(const Instruction& i, const PreparedProgram& program) {
+  switch (row_of(i.op).instruction_class) {
+    case InstructionClass::Matrix:
+      return matrix_handler(i.op, program.dialect);
+    case InstructionClass::Vector:
+      return vector_handler(i.op, program.dialect);
+    case InstructionClass::Scalar:
+      return scalar_handler(i.op, program.scalar_format, program.dialect);
+    case InstructionClass::Memory:
+      return memory_handler(i.op, program.dialect);
+    case InstructionClass::Control:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+Prepared prepare_one(const Instruction& i, std::uint32_t partner, const PreparedProgram& program) {
+  Prepared out;
+  out.code = code_of(i);
+  out.handler = out.code == Code::Call ? handler_of(i, program) : nullptr;
+  out.imm = i.op == Op::S_LUI_INT ? i.imm << 12 : i.imm;
+  out.partner = partner;
+  out.rd = i.rd;
+  out.rs1 = i.rs1;
+  out.rs2 = i.rs2;
+  out.select = i.select;
+  out.order = i.order;
+  return out;
+}
+
+}  // namespace
+
+tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
+    const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect) {
+  auto decoded = decode_all(words, dialect);
+  if (!decoded) return tl::unexpected(std::move(decoded).error());
+  auto partner = pair_loops(*decoded);
+  if (!partner) return tl::unexpected(std::move(partner).error());
+
+  auto program = std::make_shared<PreparedProgram>(settings, dialect);
+  program->code.reserve(decoded->size() + 1);
+  for (std::size_t pc = 0; pc < decoded->size(); ++pc) {
+    program->code.push_back(prepare_one((*decoded)[pc], (*partner)[pc], *program));
+  }
+  program->code.push_back(Prepared{});
+  program->decoded = std::move(*decoded);
+  return program;
+}
+
+const std::vector<Instruction>& instructions(const PreparedProgram& program) {
+  return program.decoded;
+}
+
+}  // namespace plena

@@ -1,0 +1,151 @@
+// Inside the engine: what a program becomes before it runs, and what handlers work on.
+// Not for other rooms; they use engine.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plena/machine/machine.h"
+#include "plena/numerics/hbm_codec.h"
+#include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/vector_kernels.h"
+#include "plena/sim/engine.h"
+
+namespace plena {
+
+struct Execution;
+struct Prepared;
+
+/// Executes one instruction: checks every rule first, then changes state. False means that it
+/// trapped, that `execution.fault` says why, and that nothing has changed.
+using Handler = bool (*)(Execution& execution, const Prepared& instruction);
+
+/// How the dispatch loop treats an instruction. The frequent cheap ones are cases of the loop
+/// itself; everything else is a call.
+enum class Code : std::uint8_t {
+  Halt,  // past the last instruction
+  Call,  // handler, then the next instruction
+  Jump,  // handler, then wherever execution.next_pc says
+  Break,
+  Nothing,  // an instruction whose only effect vanishes, such as a write to gp0
+  LoopStart,
+  LoopEnd,
+  AddInt,
+  AddiInt,
+  SubInt,
+  MulInt,
+  LoadImmediate,
+  SetAddressRegister,
+  SetScale,
+  SetStride,
+  SetMask,
+};
+inline constexpr std::size_t kCodeCount = 16;
+
+struct Prepared {
+  Handler handler = nullptr;
+  std::uint32_t imm = 0;
+  std::uint32_t partner = 0;  // C_LOOP_END: index of its C_LOOP_START
+  Code code = Code::Halt;
+  std::uint8_t rd = 0;
+  std::uint8_t rs1 = 0;
+  std::uint8_t rs2 = 0;
+  std::uint8_t select = 0;
+  std::uint8_t order = 0;
+};
+
+/// x % d and alignment tests without a division where d is a power of two, which it nearly always
+/// is.
+class Divisor {
+ public:
+  explicit Divisor(std::uint64_t d) : d_(d), mask_((d & (d - 1)) == 0 ? d - 1 : 0) {}
+  [[nodiscard]] std::uint64_t modulo(std::uint64_t x) const {
+    return mask_ != 0 || d_ == 1 ? x & mask_ : x % d_;
+  }
+  [[nodiscard]] bool divides(std::uint64_t x) const { return modulo(x) == 0; }
+
+ private:
+  std::uint64_t d_;
+  std::uint64_t mask_;
+};
+
+/// Everything that is the same for every run of a program on machines of one kind.
+class PreparedProgram {
+ public:
+  PreparedProgram(const Settings& settings, const Dialect& dialect);
+
+  Settings settings;
+  Dialect dialect;
+  std::vector<Instruction> decoded;
+  std::vector<Prepared> code;  // one a word, then a Halt
+  bool counts_loops = false;   // MAX_LOOP_INSTRUCTIONS is set
+
+  // Sizes the handlers need, in elements unless named otherwise.
+  std::uint32_t mlen, blen, hlen, vlen, heads;
+  Divisor vlen_divisor, mlen_divisor, blen_divisor, hlen_divisor, tile_divisor;
+  std::uint64_t tile_elements;  // MLEN x MLEN
+  std::uint64_t vram_elements, mram_elements;
+  ElementType vector_format, matrix_format, scalar_format;
+  std::size_t vector_bytes, matrix_bytes;  // storage of one element
+  const VectorKernels* vector;
+  const MatrixKernels* matrix;
+  HbmCodec weight_codec, matrix_kv_codec;      // HBM to Matrix SRAM
+  HbmCodec activation_codec, vector_kv_codec;  // HBM to and from Vector SRAM
+};
+
+/// One run: the machine, its program, and scratch space that is reused by every instruction.
+struct Execution {
+  Execution(Machine& m, const PreparedProgram& p);
+
+  Machine& machine;
+  const PreparedProgram& program;
+  std::uint64_t next_pc = 0;  // for Code::Jump: this instruction's pc on entry, the next on return
+
+  bool faulted = false;
+  Trap fault;  // valid when faulted
+
+  std::vector<float> activations;       // rows of V as f32
+  std::vector<std::uint8_t> row_bytes;  // one row of any format, for results and transfers
+  std::vector<std::uint8_t> scales;     // scale bytes of one row
+
+  /// Notes a broken rule; of several the earlier in the order of semantics 7 stays.
+  [[gnu::cold]] [[gnu::noinline]] void note_fault(TrapCause cause, std::string values,
+                                                  std::string rule);
+
+  /// `describe()` returns {values, rule}; it runs only when the rule is broken.
+  template <class Describe>
+  void require(bool holds, TrapCause cause, Describe&& describe) {
+    if (holds) [[likely]]
+      return;
+    auto [values, rule] = describe();
+    note_fault(cause, std::move(values), std::move(rule));
+  }
+
+  [[nodiscard]] std::uint32_t gp(std::uint8_t index) const { return machine.gp[index]; }
+
+  [[nodiscard]] const std::uint8_t* vram(std::uint64_t element) const {
+    return machine.vram.data() + element * program.vector_bytes;
+  }
+  std::uint8_t* writable_vram(std::uint64_t element, std::uint64_t count) {
+    return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
+  }
+  [[nodiscard]] const std::uint8_t* mram(std::uint64_t element) const {
+    return machine.mram.data() + element * program.matrix_bytes;
+  }
+
+  /// A whole row of Vector SRAM: a multiple of VLEN, inside.
+  void require_row(std::uint64_t address, const char* operand) {
+    require_rows(address, 1, operand);
+  }
+  void require_rows(std::uint64_t address, std::uint64_t rows, const char* operand);
+  /// `rows` windows of MLEN lanes, VLEN apart: a multiple of MLEN, inside.
+  void require_windows(std::uint64_t address, std::uint64_t rows, const char* operand);
+};
+
+// Handlers, one file a class of instructions.
+Handler matrix_handler(Op op, const Dialect& dialect);
+Handler vector_handler(Op op, const Dialect& dialect);
+Handler scalar_handler(Op op, ElementType scalar_format, const Dialect& dialect);
+Handler memory_handler(Op op, const Dialect& dialect);
+
+}  // namespace plena
