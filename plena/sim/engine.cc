@@ -10,6 +10,7 @@ namespace plena {
 
 void Observer::about_to_run(const Machine& /*machine*/, std::uint64_t /*pc*/,
                             const Instruction& /*instruction*/) {}
+void Observer::moved_row(const HbmRow& /*row*/) {}
 
 namespace {
 
@@ -197,6 +198,7 @@ set_mask:
 Stop run(Machine& machine, const PreparedProgram& program, const RunOptions& options) {
   if (machine.pc >= program.code.size()) machine.pc = program.code.size() - 1;
   Execution x(machine, program);
+  x.observer = options.observer;
   const bool watched =
       options.observer != nullptr || options.max_instructions != 0 || program.counts_loops;
   return watched ? dispatch<true>(x, options) : dispatch<false>(x, options);

@@ -24,6 +24,15 @@ class PreparedProgram;
 tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect);
 
+/// One row of an H-type transfer: the bytes of HBM that its elements and its scales lie in.
+struct HbmRow {
+  bool write = false;
+  std::uint64_t element_address = 0;
+  std::uint64_t element_bytes = 0;
+  std::uint64_t scale_address = 0;
+  std::uint64_t scale_bytes = 0;  // 0 for a plain type
+};
+
 /// Sees every instruction of a run twice: before it executes, when its address registers still hold
 /// their old values, and after it retired. `machine.pc` is only up to date between runs; `pc` names
 /// the instruction. One that traps is announced but never retires.
@@ -34,6 +43,8 @@ class Observer {
                             const Instruction& instruction);
   virtual void retired(const Machine& machine, std::uint64_t pc,
                        const Instruction& instruction) = 0;
+  /// Called between the two, for each row an H-type instruction moved, in order.
+  virtual void moved_row(const HbmRow& row);
 };
 
 struct RunOptions {

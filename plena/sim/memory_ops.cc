@@ -1,4 +1,6 @@
 // Transfers between HBM and the tile SRAMs (semantics 5.5 to 5.7, 6.9, 6.10).
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plena/sim/prepared.h"
@@ -68,11 +70,27 @@ const std::uint8_t* scale_bytes(const Execution& x, const Access& access, std::u
   return x.machine.hbm.data() + access.base + x.machine.scale + element / type.block;
 }
 
+void tell_row(const Execution& x, const Access& access, std::uint64_t row, bool write) {
+  if (x.observer == nullptr) return;
+  const DataType type = access.codec.hbm_type();
+  const std::uint64_t first = access.row_start(row);
+  const std::uint64_t last = first + access.length - 1;
+  HbmRow moved{.write = write};
+  moved.element_address = access.base + first * type.width() / 8;
+  moved.element_bytes = access.base + ((last + 1) * type.width() + 7) / 8 - moved.element_address;
+  if (type.is_mx()) {
+    moved.scale_address = access.base + x.machine.scale + first / type.block;
+    moved.scale_bytes = last / type.block - first / type.block + 1;
+  }
+  x.observer->moved_row(moved);
+}
+
 void load_rows(const Execution& x, const Access& access, std::uint8_t* to, std::size_t row_bytes) {
   for (std::uint64_t row = 0; row < access.rows; ++row) {
     const std::uint64_t element = access.row_start(row);
     access.codec.decode(element_bytes(x, access, element), scale_bytes(x, access, element), element,
                         access.length, to + row * row_bytes);
+    tell_row(x, access, row, false);
   }
 }
 
@@ -157,6 +175,7 @@ bool store_vector(Execution& x, const Prepared& i) {
     }
     const std::uint64_t at = access.base + element * type.width() / 8;
     std::copy_n(x.row_bytes.data(), element_count, x.machine.hbm.writable(at, element_count));
+    tell_row(x, access, row, true);
   }
   return true;
 }

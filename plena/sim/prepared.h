@@ -101,6 +101,8 @@ struct Execution {
   const PreparedProgram& program;
   std::uint64_t next_pc = 0;  // for Code::Jump: this instruction's pc on entry, the next on return
 
+  Observer* observer = nullptr;  // wants to see transfers
+
   bool faulted = false;
   Trap fault;  // valid when faulted
 
