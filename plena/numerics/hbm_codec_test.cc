@@ -101,7 +101,8 @@ TEST_P(MxVectors, ElementValuesAndEmaxAreThoseOfTheFormat) {
 TEST_P(MxVectors, DecodesEveryCodeWithEveryListedScale) {
   PLENA_NEEDS_SHARED();
   const ElementType element = GetParam().type;
-  for (const auto& entry : vectors().at("decode")) {
+  const nlohmann::json file = vectors();
+  for (const auto& entry : file.at("decode")) {
     const Bytes elements = packed(all_codes(), element.width());
     const Bytes scales(all_codes().size() / 8, entry.at("scale").get<std::uint8_t>());
     for (const auto& [key, sram] : {std::pair{"f32", kFp32}, std::pair{"bf16", kBf16}}) {
@@ -116,7 +117,8 @@ TEST_P(MxVectors, DecodesEveryCodeWithEveryListedScale) {
 TEST_P(MxVectors, QuantisesEveryListedBlock) {
   PLENA_NEEDS_SHARED();
   const ElementType element = GetParam().type;
-  for (const auto& entry : vectors().at("quantise")) {
+  const nlohmann::json file = vectors();
+  for (const auto& entry : file.at("quantise")) {
     const auto row = hex_list(entry.at("in"));
     const DataType type = DataType::mx(element, static_cast<std::uint32_t>(row.size()));
     const Bytes elements = packed(hex_list(entry.at("codes")), element.width());

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "plena/config/data_type.h"
+#include "plena/numerics/simd_target.h"
 
 namespace plena {
 
@@ -32,8 +33,8 @@ struct MatrixKernels {
                              std::size_t out_stride){};
 };
 
-/// The fastest kernels this CPU has for tiles of a format; every choice gives the same bits.
-const MatrixKernels& matrix_kernels(ElementType format);
+/// The fastest kernels the target has for tiles of a format; every target gives the same bits.
+const MatrixKernels& matrix_kernels(ElementType format, SimdTarget target = simd_target());
 
 /// The plain implementation all others are compared with.
 const MatrixKernels& portable_matrix_kernels(ElementType format);

@@ -3,6 +3,7 @@
 
 #include "plena/numerics/block_tree.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/simd_kernels.h"
 #include "plena/numerics/sram_formats.h"
 
 namespace plena {
@@ -61,8 +62,9 @@ const MatrixKernels& portable_matrix_kernels(ElementType format) {
   return kKernels[sram_format_index(format)];
 }
 
-const MatrixKernels& matrix_kernels(ElementType format) {
-  return portable_matrix_kernels(format);
+const MatrixKernels& matrix_kernels(ElementType format, SimdTarget target) {
+  const MatrixKernels* kernels = simd_matrix_kernels(target, format);
+  return kernels != nullptr ? *kernels : portable_matrix_kernels(format);
 }
 
 }  // namespace plena

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -51,7 +52,9 @@ inline void set_row_bits(ElementType format, void* row, std::size_t i, std::uint
 
 inline float row_value(ElementType format, const void* row, std::size_t i) {
   const std::uint32_t bits = row_bits(format, row, i);
-  return format == kBf16 ? bf16_to_f32(static_cast<std::uint16_t>(bits)) : decode_fp(format, bits);
+  if (format == kBf16) return bf16_to_f32(static_cast<std::uint16_t>(bits));
+  if (format == kFp32) return std::bit_cast<float>(bits);  // any NaN stays one
+  return decode_fp(format, bits);
 }
 
 }  // namespace plena

@@ -1,0 +1,91 @@
+// Detection of the CPU's instruction sets and the override by environment.
+#include "plena/numerics/simd_target.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <hwy/targets.h>
+
+namespace plena {
+
+namespace {
+
+constexpr SimdTarget kTargets[] = {SimdTarget::Portable, SimdTarget::Avx2, SimdTarget::Avx512};
+
+bool cpu_has(SimdTarget target) {
+  switch (target) {
+    case SimdTarget::Avx2:
+      return (hwy::SupportedTargets() & HWY_AVX2) != 0;
+    case SimdTarget::Avx512:
+      return (hwy::SupportedTargets() & HWY_AVX3) != 0;
+    case SimdTarget::Portable:
+      break;
+  }
+  return true;
+}
+
+const char* environment_choice() {
+  const char* name = std::getenv("PLENA_SIMD");
+  return name != nullptr && *name != '\0' ? name : nullptr;
+}
+
+std::string supported_names() {
+  std::string names;
+  for (const SimdTarget target : supported_simd_targets()) {
+    if (!names.empty()) names += ", ";
+    names += simd_target_name(target);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string_view simd_target_name(SimdTarget target) {
+  switch (target) {
+    case SimdTarget::Avx2:
+      return "avx2";
+    case SimdTarget::Avx512:
+      return "avx512";
+    case SimdTarget::Portable:
+      break;
+  }
+  return "portable";
+}
+
+const std::vector<SimdTarget>& supported_simd_targets() {
+  static const std::vector<SimdTarget> targets = [] {
+    std::vector<SimdTarget> found;
+    std::copy_if(std::begin(kTargets), std::end(kTargets), std::back_inserter(found), cpu_has);
+    return found;
+  }();
+  return targets;
+}
+
+Result<SimdTarget> parse_simd_target(std::string_view name) {
+  for (const SimdTarget target : supported_simd_targets()) {
+    if (simd_target_name(target) == name) return target;
+  }
+  return fail_with_hint(ErrorCode::Usage,
+                        fmt::format("this CPU has no SIMD target called '{}'", name),
+                        fmt::format("it has {}", supported_names()));
+}
+
+SimdTarget simd_target() {
+  static const SimdTarget target = [] {
+    const SimdTarget fastest = supported_simd_targets().back();
+    const char* name = environment_choice();
+    return name == nullptr ? fastest : parse_simd_target(name).value_or(fastest);
+  }();
+  return target;
+}
+
+Status check_simd_environment() {
+  const char* name = environment_choice();
+  if (name == nullptr) return {};
+  auto target = parse_simd_target(name);
+  if (target) return {};
+  target.error().message += " (PLENA_SIMD)";
+  return forward_error(target);
+}
+
+}  // namespace plena
