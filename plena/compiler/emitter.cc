@@ -1,0 +1,213 @@
+#include "plena/compiler/emitter.h"
+
+#include <fmt/format.h>
+
+namespace plena {
+
+namespace {
+
+constexpr Gp kConstantGp{15};  // carries constants too large for an immediate; never handed out
+constexpr std::size_t kCommentColumn = 40;
+constexpr unsigned kLuiShift = 12;
+constexpr std::uint64_t kLuiLowMask = (1U << kLuiShift) - 1;
+
+std::uint64_t field_limit(Field field) {
+  switch (field) {
+    case Field::Imm18:
+      return kImm18Max;
+    case Field::Imm22:
+      return kImm22Max;
+    default:
+      return 0xF;
+  }
+}
+
+bool is_fixed_zero(OperandKind kind) {
+  return kind == OperandKind::Zero || kind == OperandKind::ZeroOpt ||
+         kind == OperandKind::RowStride;
+}
+
+}  // namespace
+
+std::string Argument::text() const {
+  switch (kind_) {
+    case Kind::Gp:
+      return fmt::format("gp{}", value_);
+    case Kind::Fp:
+      return fmt::format("f{}", value_);
+    case Kind::Address:
+      return fmt::format("a{}", value_);
+    case Kind::Constant:
+      return fmt::format("{}", value_);
+  }
+  return {};
+}
+
+bool Argument::suits(OperandKind kind) const {
+  switch (kind) {
+    case OperandKind::Gp:
+      return kind_ == Kind::Gp;
+    case OperandKind::Fp:
+      return kind_ == Kind::Fp;
+    case OperandKind::Addr:
+      return kind_ == Kind::Address;
+    default:
+      return kind_ == Kind::Constant;
+  }
+}
+
+HeldGp::HeldGp(Emitter& emitter, std::string_view purpose)
+    : emitter_(emitter), gp_(emitter.take(purpose)) {}
+
+HeldGp::~HeldGp() {
+  emitter_.give_back(gp_);
+}
+
+Loop::Loop(Emitter& emitter, std::uint64_t count, std::string_view what) : emitter_(emitter) {
+  if (count == 1) return;
+  counter_.emplace(emitter, what);
+  emitter_.open_loop(*counter_, count, what);
+}
+
+Loop::~Loop() {
+  if (counter_) emitter_.close_loop(*counter_);
+}
+
+WalkLoop::WalkLoop(Emitter& emitter, Gp pointer, Gp end, std::string_view what)
+    : emitter_(emitter), counter_(emitter, what), pointer_(pointer), end_(end) {
+  emitter_.open_loop(counter_, 1, what);
+}
+
+WalkLoop::~WalkLoop() {
+  emitter_.emit(Op::S_SUB_INT, {counter_, end_, pointer_}, "left to walk: 0 ends the loop");
+  emitter_.close_loop(counter_);
+}
+
+Region::Region(Emitter& emitter, std::string_view name) : emitter_(emitter) {
+  emitter_.write_line(fmt::format("{:{}}.region {}", "", 2 * emitter_.depth_, name));
+}
+
+Region::~Region() {
+  emitter_.write_line(fmt::format("{:{}}.endregion", "", 2 * emitter_.depth_));
+}
+
+void Emitter::emit(Op op, std::initializer_list<Argument> arguments, std::string_view comment) {
+  const InstructionRow& row = row_of(op);
+  Instruction instruction;
+  instruction.op = op;
+  std::string code(row.mnemonic);
+  const auto* next = arguments.begin();
+  std::string_view separator = " ";
+  for (const Operand& operand : row.operands()) {
+    code += separator;
+    separator = ", ";
+    if (is_fixed_zero(operand.kind)) {
+      code += '0';
+      continue;
+    }
+    if (next == arguments.end() || !next->suits(operand.kind)) {
+      return refuse(fmt::format("{}: operand '{}' is missing or of the wrong kind", row.mnemonic,
+                                operand.name));
+    }
+    if (next->value() > field_limit(operand.field)) {
+      return refuse(fmt::format("{}: {} does not fit the operand '{}' (at most {})", row.mnemonic,
+                                next->value(), operand.name, field_limit(operand.field)));
+    }
+    set_field(instruction, operand.field, static_cast<std::uint32_t>(next->value()));
+    code += next->text();
+    ++next;
+  }
+  if (next != arguments.end()) return refuse(fmt::format("{}: too many operands", row.mnemonic));
+  append(instruction);
+  write_code(code, comment);
+}
+
+void Emitter::set(Gp gp, std::uint64_t value, std::string_view comment) {
+  if (value > UINT32_MAX) {
+    return refuse(fmt::format("the constant {} does not fit a register of 32 bits", value));
+  }
+  const auto low = static_cast<std::uint32_t>(value & kLuiLowMask);
+  const auto high = static_cast<std::uint32_t>(value >> kLuiShift);
+  if (value <= kImm18Max) {
+    append({.op = Op::S_ADDI_INT, .rd = gp.index, .imm = static_cast<std::uint32_t>(value)});
+  } else {
+    append({.op = Op::S_LUI_INT, .rd = gp.index, .imm = high});
+    if (low != 0) append({.op = Op::S_ADDI_INT, .rd = gp.index, .rs1 = gp.index, .imm = low});
+  }
+  write_code(fmt::format("LI gp{}, {}", gp.index, value), comment);
+}
+
+void Emitter::advance(Gp gp, std::uint64_t amount, std::string_view comment) {
+  offset(gp, gp, amount, comment);
+}
+
+void Emitter::offset(Gp to, Gp from, std::uint64_t amount, std::string_view comment) {
+  if (amount <= kImm18Max) return emit(Op::S_ADDI_INT, {to, from, amount}, comment);
+  set(kConstantGp, amount);
+  emit(Op::S_ADD_INT, {to, from, kConstantGp}, comment);
+}
+
+void Emitter::copy(Gp to, Gp from, std::string_view comment) {
+  emit(Op::S_ADDI_INT, {to, from, 0}, comment);
+}
+
+void Emitter::comment(std::string_view text) {
+  write_line(fmt::format("{:{}}; {}", "", 2 * depth_, text));
+}
+
+Result<EmittedProgram> Emitter::finish() && {
+  if (error_) return tl::unexpected(std::move(*error_));
+  EmittedProgram out;
+  out.program.words = std::move(words_);
+  out.program.lines = std::move(lines_);
+  out.program.source_name = "program.asm";
+  out.text = std::move(text_);
+  return out;
+}
+
+Gp Emitter::take(std::string_view purpose) {
+  for (std::uint8_t index = 1; index < kConstantGp.index; ++index) {
+    if (taken_[index]) continue;
+    taken_[index] = true;
+    return {index};
+  }
+  refuse(fmt::format("no general-purpose register is left for '{}'", purpose));
+  return kConstantGp;
+}
+
+void Emitter::give_back(Gp gp) {
+  taken_[gp.index] = false;
+}
+
+void Emitter::open_loop(Gp counter, std::uint64_t count, std::string_view what) {
+  emit(Op::C_LOOP_START, {counter, count}, what);
+  ++depth_;
+}
+
+void Emitter::close_loop(Gp counter) {
+  if (depth_ != 0) --depth_;
+  emit(Op::C_LOOP_END, {counter});
+}
+
+void Emitter::append(const Instruction& instruction) {
+  words_.push_back(encode(instruction));
+  lines_.push_back(line_);
+}
+
+void Emitter::write_line(std::string_view text) {
+  text_ += text;
+  text_ += '\n';
+  ++line_;
+}
+
+void Emitter::write_code(std::string_view code, std::string_view comment) {
+  const std::string indented = fmt::format("{:{}}{}", "", 2 * depth_, code);
+  write_line(comment.empty() ? indented
+                             : fmt::format("{:<{}}; {}", indented, kCommentColumn, comment));
+}
+
+void Emitter::refuse(std::string message) {
+  if (!error_) error_ = Error{ErrorCode::Unsupported, std::move(message), {}, {}};
+}
+
+}  // namespace plena

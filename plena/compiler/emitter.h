@@ -1,0 +1,166 @@
+// Writes a program twice at once: as words, and as the commented assembly text that assembles to
+// the same words. Kernels speak to it in instructions of the table, named registers and loops.
+//
+// It does not schedule and knows no model; what it refuses (an immediate that does not fit, no
+// register left) is kept and reported once, by finish().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plena/base/error.h"
+#include "plena/isa/encoding.h"
+#include "plena/isa/instruction.h"
+
+namespace plena {
+
+struct Gp {
+  std::uint8_t index = 0;
+};
+struct Fp {
+  std::uint8_t index = 0;
+};
+struct AddressRegister {
+  std::uint8_t index = 0;
+};
+
+inline constexpr Gp kZeroGp{0};
+inline constexpr Fp kZeroFp{0};
+
+class Emitter;
+
+/// A general-purpose register that is held as long as this object lives.
+class HeldGp {
+ public:
+  HeldGp(Emitter& emitter, std::string_view purpose);
+  HeldGp(const HeldGp&) = delete;
+  HeldGp& operator=(const HeldGp&) = delete;
+  ~HeldGp();
+
+  operator Gp() const { return gp_; }
+
+ private:
+  Emitter& emitter_;
+  Gp gp_;
+};
+
+/// One operand as the text writes it: a register, or a constant (immediate, mask or selector).
+class Argument {
+ public:
+  Argument(Gp gp) : kind_(Kind::Gp), value_(gp.index) {}
+  Argument(const HeldGp& gp) : Argument(static_cast<Gp>(gp)) {}
+  Argument(Fp fp) : kind_(Kind::Fp), value_(fp.index) {}
+  Argument(AddressRegister a) : kind_(Kind::Address), value_(a.index) {}
+  Argument(std::uint64_t constant) : kind_(Kind::Constant), value_(constant) {}
+
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool suits(OperandKind kind) const;
+
+ private:
+  enum class Kind : std::uint8_t { Gp, Fp, Address, Constant };
+  Kind kind_;
+  std::uint64_t value_;
+};
+
+/// A hardware loop around everything emitted while this object lives. A loop of one iteration
+/// costs nothing: its body is emitted bare.
+class Loop {
+ public:
+  Loop(Emitter& emitter, std::uint64_t count, std::string_view what);
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop();
+
+ private:
+  Emitter& emitter_;
+  std::optional<HeldGp> counter_;
+};
+
+/// A loop that runs until `pointer`, which its body advances, has reached `end`; at least once.
+/// The trip count is a run-time value: the distance left becomes the counter (semantics 6.11).
+class WalkLoop {
+ public:
+  WalkLoop(Emitter& emitter, Gp pointer, Gp end, std::string_view what);
+  WalkLoop(const WalkLoop&) = delete;
+  WalkLoop& operator=(const WalkLoop&) = delete;
+  ~WalkLoop();
+
+ private:
+  Emitter& emitter_;
+  HeldGp counter_;
+  Gp pointer_;
+  Gp end_;
+};
+
+/// Wraps everything emitted while this object lives in `.region NAME` … `.endregion`.
+class Region {
+ public:
+  Region(Emitter& emitter, std::string_view name);
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  ~Region();
+
+ private:
+  Emitter& emitter_;
+};
+
+struct EmittedProgram {
+  Program program;   // with the line of `text` each word comes from
+  std::string text;  // assembles to program.words
+};
+
+class Emitter {
+ public:
+  /// One instruction. `arguments` are its operands in the order of the text, without the fixed 0s.
+  void emit(Op op, std::initializer_list<Argument> arguments, std::string_view comment = {});
+
+  /// gp = value: `LI`, one or two words.
+  void set(Gp gp, std::uint64_t value, std::string_view comment = {});
+
+  /// gp += amount: one word where the amount fits an immediate.
+  void advance(Gp gp, std::uint64_t amount, std::string_view comment = {});
+
+  /// to = from + amount.
+  void offset(Gp to, Gp from, std::uint64_t amount, std::string_view comment = {});
+
+  /// Copies a register.
+  void copy(Gp to, Gp from, std::string_view comment = {});
+
+  /// A comment on lines of its own.
+  void comment(std::string_view text);
+  void blank_line() { write_line({}); }
+
+  /// The program so far; an error if anything could not be expressed.
+  Result<EmittedProgram> finish() &&;
+
+ private:
+  friend class HeldGp;
+  friend class Loop;
+  friend class WalkLoop;
+  friend class Region;
+
+  Gp take(std::string_view purpose);
+  void give_back(Gp gp);
+  void open_loop(Gp counter, std::uint64_t count, std::string_view what);
+  void close_loop(Gp counter);
+  void append(const Instruction& instruction);
+  void write_line(std::string_view text);
+  void write_code(std::string_view code, std::string_view comment);
+  void refuse(std::string message);
+
+  std::vector<std::uint32_t> words_;
+  std::vector<std::uint32_t> lines_;
+  std::string text_;
+  std::uint32_t line_ = 1;  // of text_, the next to be written
+  unsigned depth_ = 0;      // open loops, for indentation
+  std::array<bool, 16> taken_{};
+  std::optional<Error> error_;
+};
+
+}  // namespace plena

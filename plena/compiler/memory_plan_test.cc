@@ -1,0 +1,79 @@
+#include "plena/compiler/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace plena {
+namespace {
+
+using ::testing::HasSubstr;
+
+const LlamaConfig kConfig{.dim = 64,
+                          .hidden_dim = 172,
+                          .layers = 5,
+                          .heads = 8,
+                          .kv_heads = 4,
+                          .vocab = 512,
+                          .context = 512};
+const PlanInput kInput{
+    .weight_tiles = 74, .rope_rows = 4, .layers = 5, .vocab = 512, .context = 512};
+
+Result<MemoryPlan> plan_with(const Settings& settings) {
+  return plan_memory(kInput, tile_llama(kConfig, settings.mlen).value(), settings);
+}
+
+TEST(CheckBlocks, FindsOverlapAndBlocksThatLeaveTheMemory) {
+  EXPECT_TRUE(check_blocks({{"a", 0, 4}, {"b", 4, 4}}, 8));
+  EXPECT_FALSE(check_blocks({{"b", 3, 4}, {"a", 0, 4}}, 8));
+  EXPECT_FALSE(check_blocks({{"a", 5, 4}}, 8));
+  EXPECT_FALSE(check_blocks({{"a", UINT64_MAX, 2}}, 8));
+}
+
+TEST(MemoryPlan, KeepsAllScalesOneDistanceBehindTheirElements) {
+  const Settings settings;
+  const MemoryPlan plan = plan_with(settings).value();
+  // The last scale of every tensor lies before the end of what was placed for scales.
+  for (const HbmTensor& t : {plan.weights, plan.cache, plan.embedding, plan.rope, plan.constants}) {
+    EXPECT_GE(plan.scale_offset, t.base + t.elements);
+    EXPECT_LE(plan.scale_offset + t.base + t.elements / 8, plan.hbm.used());
+  }
+}
+
+// Five layers of one K and one V tile region; a store of four rows reaches two regions further.
+TEST(MemoryPlan, LeavesRoomForTheRowsAStoreWritesBehindTheLastLayer) {
+  const MemoryPlan plan = plan_with(Settings{}).value();
+  EXPECT_EQ(plan.cache_stride, 512U * 64U);
+  EXPECT_EQ(plan.cache.elements, 12U * 512U * 64U);
+}
+
+TEST(MemoryPlan, LetsGoOfTheValueTilesWhereMatrixSramIsSmall) {
+  Settings settings;
+  EXPECT_EQ(plan_with(settings)->value_tiles.count, 8U);
+  settings.matrix_sram_size = 64 * 9;
+  EXPECT_EQ(plan_with(settings)->value_tiles.count, 0U);
+}
+
+TEST(MemoryPlan, SaysWhichMemoryIsTooSmall) {
+  const auto error_with = [](auto member, std::uint64_t value) {
+    Settings settings;
+    settings.*member = static_cast<std::remove_reference_t<decltype(settings.*member)>>(value);
+    const auto plan = plan_with(settings);
+    return plan ? std::string() : plan.error().message;
+  };
+  EXPECT_THAT(error_with(&Settings::hbm_size, 100000), HasSubstr("HBM"));
+  EXPECT_THAT(error_with(&Settings::vector_sram_size, 50), HasSubstr("Vector SRAM"));
+  EXPECT_THAT(error_with(&Settings::matrix_sram_size, 64), HasSubstr("tiles of Matrix SRAM"));
+  EXPECT_THAT(error_with(&Settings::fp_sram_depth, 2), HasSubstr("FP_MEM"));
+  EXPECT_THAT(error_with(&Settings::int_sram_depth, 2), HasSubstr("INT_MEM"));
+}
+
+TEST(MemoryPlan, RefusesTensorsBeyondTheReachOfAnOffset) {
+  PlanInput input = kInput;
+  input.weight_tiles = std::uint64_t{1} << 20;  // times 4096 elements: 2^32
+  const auto plan = plan_memory(input, tile_llama(kConfig, 64).value(), Settings{});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().message, HasSubstr("weights takes 4294967296 elements"));
+}
+
+}  // namespace
+}  // namespace plena
