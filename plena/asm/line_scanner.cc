@@ -1,0 +1,89 @@
+#include "plena/asm/line_scanner.h"
+
+#include <cstdint>
+
+namespace plena {
+
+namespace {
+
+enum CharClass : std::uint8_t { Other, Space, Comma, Comment, Slash };
+
+constexpr std::array<std::uint8_t, 256> char_classes() {
+  std::array<std::uint8_t, 256> classes{};
+  for (const char c : {' ', '\t', '\r', '\v', '\f'}) classes[static_cast<unsigned char>(c)] = Space;
+  classes[','] = Comma;
+  classes[';'] = Comment;
+  classes['#'] = Comment;
+  classes['/'] = Slash;
+  return classes;
+}
+constexpr auto kClasses = char_classes();
+
+std::uint8_t class_of(const char* at) {
+  return kClasses[static_cast<unsigned char>(*at)];
+}
+
+bool starts_comment(const char* at, const char* end) {
+  const auto c = class_of(at);
+  return c == Comment || (c == Slash && at + 1 < end && at[1] == '/');
+}
+
+const char* skip_space(const char* at, const char* end) {
+  while (at < end && class_of(at) == Space) ++at;
+  return at;
+}
+
+std::string_view between(const char* begin, const char* end) {
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+void add_operand(Line& line, std::string_view operand) {
+  if (line.operand_count < kOperandSlots) line.operands[line.operand_count] = operand;
+  ++line.operand_count;
+}
+
+// Operands from `at` to the comment or the end; returns where they end.
+const char* scan_operands(Line& line, const char* at, const char* end) {
+  const char* after_comma = at;
+  for (;;) {
+    const char* begin = skip_space(at, end);
+    const char* last = begin;  // one past the last character that is no space
+    at = begin;
+    while (at < end) {
+      const auto c = class_of(at);
+      if (c == Other) {
+        last = ++at;
+        continue;
+      }
+      if (c == Comma || starts_comment(at, end)) break;
+      ++at;
+      if (c != Space) last = at;
+    }
+    const bool closed = at == end || class_of(at) != Comma;
+    // An operand missing at the end of the line is missing right behind its comma.
+    add_operand(line,
+                closed && last == begin ? between(after_comma, after_comma) : between(begin, last));
+    if (closed) return at;
+    after_comma = ++at;
+  }
+}
+
+}  // namespace
+
+Line scan_line(std::string_view text) {
+  Line line;
+  line.text = text;
+  const char* end = text.data() + text.size();
+  const char* at = skip_space(text.data(), end);
+  const char* begin = at;
+  while (at < end && class_of(at) != Space && !starts_comment(at, end)) ++at;
+  line.mnemonic = between(begin, at);
+  at = skip_space(at, end);
+  if (at < end && !line.mnemonic.empty() && !starts_comment(at, end)) {
+    at = scan_operands(line, at, end);
+  }
+  if (at < end) line.comment = between(at, end);
+  return line;
+}
+
+}  // namespace plena
