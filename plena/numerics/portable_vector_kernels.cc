@@ -2,6 +2,7 @@
 #include <array>
 
 #include "plena/numerics/block_tree.h"
+#include "plena/numerics/simd_kernels.h"
 #include "plena/numerics/sram_formats.h"
 #include "plena/numerics/vector_kernels.h"
 
@@ -122,8 +123,9 @@ const VectorKernels& portable_vector_kernels(ElementType format) {
   return kKernels[sram_format_index(format)];
 }
 
-const VectorKernels& vector_kernels(ElementType format) {
-  return portable_vector_kernels(format);
+const VectorKernels& vector_kernels(ElementType format, SimdTarget target) {
+  const VectorKernels* kernels = simd_vector_kernels(target, format);
+  return kernels != nullptr ? *kernels : portable_vector_kernels(format);
 }
 
 }  // namespace plena

@@ -3,7 +3,9 @@
 // any NaN (only write-outs make them canonical); everything else must agree to the sign of zero.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -154,7 +156,167 @@ TEST_P(SimdMatrixKernels, EqualThePortableOnesOnSpecialValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, SimdMatrixKernels, ::testing::ValuesIn(supported_simd_targets()),
+class SimdVectorKernels : public ::testing::TestWithParam<SimdTarget> {
+ protected:
+  // Every function of the table on one row of n lanes.
+  static void expect_equal(ElementType format, std::size_t n, Draw draw) {
+    SCOPED_TRACE(::testing::Message() << "width " << format.width() << ", " << n << " lanes");
+    const VectorKernels& ours = vector_kernels(format, GetParam());
+    const VectorKernels& portable = portable_vector_kernels(format);
+    Values values(static_cast<unsigned>(n), draw);
+    const Row a = random_row(format, n, values);
+    const Row b = random_row(format, n, values);
+    const float scalar = values(format);
+
+    Row out(format, n), expected(format, n);
+    for (const auto member :
+         {&VectorKernels::add, &VectorKernels::subtract, &VectorKernels::multiply}) {
+      (ours.*member)(a.bytes(), b.bytes(), out.bytes(), n);
+      (portable.*member)(a.bytes(), b.bytes(), expected.bytes(), n);
+      ASSERT_EQ(out, expected);
+    }
+    for (const auto member : {&VectorKernels::add_scalar, &VectorKernels::subtract_scalar,
+                              &VectorKernels::subtract_from_scalar, &VectorKernels::multiply_scalar,
+                              &VectorKernels::max_scalar, &VectorKernels::min_scalar}) {
+      (ours.*member)(a.bytes(), scalar, out.bytes(), n);
+      (portable.*member)(a.bytes(), scalar, expected.bytes(), n);
+      ASSERT_EQ(out, expected) << scalar;
+    }
+    for (const auto member : {&VectorKernels::exp, &VectorKernels::reciprocal}) {
+      (ours.*member)(a.bytes(), out.bytes(), n);
+      (portable.*member)(a.bytes(), expected.bytes(), n);
+      ASSERT_EQ(out, expected);
+    }
+    for (const auto member : {&VectorKernels::sum, &VectorKernels::maximum}) {
+      ASSERT_EQ(f32_identity((ours.*member)(a.bytes(), n)),
+                f32_identity((portable.*member)(a.bytes(), n)));
+    }
+    expect_conversions_equal(ours, portable, a, n, values);
+  }
+
+  static void expect_conversions_equal(const VectorKernels& ours, const VectorKernels& portable,
+                                       const Row& a, std::size_t n, Values& values) {
+    std::vector<float> wide(n), expected_wide(n);
+    ours.to_f32(a.bytes(), wide.data(), n);
+    portable.to_f32(a.bytes(), expected_wide.data(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(f32_identity(wide[i]), f32_identity(expected_wide[i]));
+    }
+    for (float& x : wide) x = values(kFp32);
+    Row out(a.format, n), expected(a.format, n);
+    ours.from_f32(wide.data(), out.bytes(), n);
+    portable.from_f32(wide.data(), expected.bytes(), n);
+    ASSERT_EQ(out, expected);
+  }
+};
+
+TEST_P(SimdVectorKernels, EqualThePortableOnesForEveryNumberOfLanes) {
+  for (const ElementType format : kFormats) {
+    for (std::size_t n = 1; n <= 200; ++n) {
+      expect_equal(format, n, Draw::Ordinary);
+      expect_equal(format, n, Draw::SomeSpecial);
+    }
+  }
+}
+
+TEST_P(SimdVectorKernels, EqualThePortableOnesOnAnyBits) {
+  for (const ElementType format : kFormats) {
+    for (std::size_t n = 2000; n < 2040; ++n) expect_equal(format, n, Draw::AnyBits);
+  }
+}
+
+TEST_P(SimdVectorKernels, MaximumTellsZerosInfinitiesAndNansApart) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const auto maximum_of = [](ElementType format, float most, float one, std::size_t at) {
+    Row row(format, 70);
+    for (std::size_t i = 0; i < 70; ++i) row.set(i, encode_fp(format, i == at ? one : most));
+    return f32_identity(vector_kernels(format, GetParam()).maximum(row.bytes(), 70));
+  };
+  for (const ElementType format : kFormats) {
+    for (const std::size_t at : {0, 5, 31, 32, 63, 64, 69}) {
+      EXPECT_EQ(maximum_of(format, -0.0F, 0.0F, at), f32_identity(0.0F));
+      EXPECT_EQ(maximum_of(format, -0.0F, -0.0F, at), f32_identity(-0.0F));
+      EXPECT_EQ(maximum_of(format, kNan, -kInf, at), f32_identity(-kInf));
+      EXPECT_EQ(maximum_of(format, -kInf, kNan, at), f32_identity(-kInf));
+      EXPECT_EQ(maximum_of(format, kNan, -2.0F, at), f32_identity(-2.0F));
+      EXPECT_EQ(maximum_of(format, kNan, kNan, at), f32_identity(kNan));
+    }
+  }
+}
+
+TEST_P(SimdVectorKernels, ExpAndReciprocalOfEveryBf16EqualTheScalarOnes) {
+  Row all(kBf16, 1U << 16), out(kBf16, 1U << 16);
+  for (std::uint32_t bits = 0; bits < 1U << 16; ++bits) all.set(bits, bits);
+  vector_kernels(kBf16, GetParam()).exp(all.bytes(), out.bytes(), 1U << 16);
+  for (std::uint32_t bits = 0; bits < 1U << 16; ++bits) {
+    ASSERT_EQ(out.narrow[bits], exp_fp(kBf16, bits)) << bits;
+  }
+  vector_kernels(kBf16, GetParam()).reciprocal(all.bytes(), out.bytes(), 1U << 16);
+  for (std::uint32_t bits = 0; bits < 1U << 16; ++bits) {
+    ASSERT_EQ(out.narrow[bits], reciprocal_fp(kBf16, bits)) << bits;
+  }
+}
+
+TEST_P(SimdVectorKernels, Fp32ExpEqualsTheScalarOneWhereItVaries) {
+  constexpr std::size_t kCount = 500000;
+  std::mt19937 random(17);
+  std::uniform_real_distribution<float> range(-104.5F, 89.0F);
+  std::vector<float> in(kCount), out(kCount);
+  for (float& x : in) x = range(random);
+  vector_kernels(kFp32, GetParam()).exp(in.data(), out.data(), kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(f32_identity(out[i]), exp_fp(kFp32, f32_identity(in[i]))) << in[i];
+  }
+}
+
+// Lanes that the vector code hands to the scalar function: results within 2^-48 of a midpoint.
+TEST_P(SimdVectorKernels, Fp32ExpIsRightWhereADoubleCannotDecide) {
+  std::vector<float> in;
+  for (std::uint32_t bits = 0x41000000; bits < 0x42B00000; ++bits) {
+    const auto y = std::bit_cast<std::uint64_t>(std::exp(double{std::bit_cast<float>(bits)}));
+    const std::uint64_t past_midpoint = (y + (1U << 28)) & ((1U << 29) - 1);
+    if (past_midpoint < 16 || past_midpoint > (1U << 29) - 16)
+      in.push_back(std::bit_cast<float>(bits));
+  }
+  ASSERT_GT(in.size(), 0U);
+  std::vector<float> out(in.size());
+  vector_kernels(kFp32, GetParam()).exp(in.data(), out.data(), in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    ASSERT_EQ(f32_identity(out[i]), exp_fp(kFp32, f32_identity(in[i]))) << in[i];
+  }
+}
+
+TEST_P(SimdVectorKernels, MayWriteOverTheirOperands) {
+  for (const ElementType format : kFormats) {
+    Values values(5, Draw::Ordinary);
+    const Row a = random_row(format, 77, values);
+    const Row b = random_row(format, 77, values);
+    const VectorKernels& kernels = vector_kernels(format, GetParam());
+    Row expected(format, 77), over_a = a, over_b = b, over_unary = a;
+    kernels.subtract(a.bytes(), b.bytes(), expected.bytes(), 77);
+    kernels.subtract(over_a.bytes(), b.bytes(), over_a.bytes(), 77);
+    kernels.subtract(a.bytes(), over_b.bytes(), over_b.bytes(), 77);
+    EXPECT_EQ(over_a, expected);
+    EXPECT_EQ(over_b, expected);
+    kernels.exp(a.bytes(), expected.bytes(), 77);
+    kernels.exp(over_unary.bytes(), over_unary.bytes(), 77);
+    EXPECT_EQ(over_unary, expected);
+  }
+}
+
+// The portable kernels are what the others are compared with.
+std::vector<SimdTarget> simd_targets() {
+  std::vector<SimdTarget> targets = supported_simd_targets();
+  targets.erase(targets.begin());
+  return targets;
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SimdMatrixKernels);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SimdVectorKernels);
+INSTANTIATE_TEST_SUITE_P(Targets, SimdMatrixKernels, ::testing::ValuesIn(simd_targets()),
+                         target_name);
+INSTANTIATE_TEST_SUITE_P(Targets, SimdVectorKernels, ::testing::ValuesIn(simd_targets()),
                          target_name);
 
 TEST(SimdTarget, IsParsedByNameAndRefusedWithTheNamesThereAre) {

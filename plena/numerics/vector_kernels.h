@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "plena/config/data_type.h"
+#include "plena/numerics/simd_target.h"
 
 namespace plena {
 
@@ -35,8 +36,8 @@ struct VectorKernels {
   float (*maximum)(const void* row, std::size_t n){};  // maximumNumber over n >= 1 lanes
 };
 
-/// The fastest kernels this CPU has for a format; every choice gives the same bits.
-const VectorKernels& vector_kernels(ElementType format);
+/// The fastest kernels the target has for a format; every target gives the same bits.
+const VectorKernels& vector_kernels(ElementType format, SimdTarget target = simd_target());
 
 /// The plain implementation all others are compared with.
 const VectorKernels& portable_vector_kernels(ElementType format);
