@@ -232,7 +232,7 @@ class AttentionTile {
 
 void emit_attention(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const Region region(e, "attention");
+  const RegionScope region(e, "attention");
   const HeadLayout& layout = context.tiling.heads;
   HeldGp keys(e, "K region");
   HeldGp queries(e, "queries");

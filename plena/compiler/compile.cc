@@ -165,7 +165,7 @@ void emit_layer(const KernelContext& context) {
   Emitter& e = context.emitter;
   emit_rmsnorm(context);
   {
-    const Region region(e, "qkv");
+    const RegionScope region(e, "qkv");
     emit_product(context, plan.normed, t.dim_tiles, plan.qkv,
                  t.heads.query_tiles() + t.cache_tiles());
   }
@@ -173,14 +173,14 @@ void emit_layer(const KernelContext& context) {
   emit_cache_append(context);
   emit_attention(context);
   {
-    const Region region(e, "attention_output");
+    const RegionScope region(e, "attention_output");
     emit_product(context, plan.attention, t.heads.query_tiles(), plan.residual, t.dim_tiles,
                  Destination::AddTo);
   }
   emit_rmsnorm(context);
   emit_swiglu(context);
   {
-    const Region region(e, "ffn_down");
+    const RegionScope region(e, "ffn_down");
     emit_product(context, plan.hidden, t.hidden_tiles, plan.residual, t.dim_tiles,
                  Destination::AddTo);
   }
@@ -206,13 +206,13 @@ Result<EmittedProgram> emit_program(const LlamaModel& model, const LlamaTiling& 
   emit_embedding(context);
   {
     Loop layers(e, model.config.layers, "layers");
-    const Region region(e, "layer");
+    const RegionScope region(e, "layer");
     emit_layer(context);
     step(context, cache, tiling.cache_tiles() * plan.cache_stride, model.config.layers);
   }
   emit_rmsnorm(context);
   {
-    const Region region(e, "logits");
+    const RegionScope region(e, "logits");
     emit_product(context, plan.normed, tiling.dim_tiles, plan.logits, tiling.vocab_tiles);
   }
   return std::move(e).finish();

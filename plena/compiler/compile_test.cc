@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plena/asm/assembler.h"
+#include "plena/asm/formatter.h"
 #include "plena/model/testing/reference_forward.h"
 #include "plena/numerics/float_format.h"
 #include "plena/sim/engine.h"
@@ -247,6 +249,25 @@ TEST(Compile, NamesRegionsAndListsTheMemoryMapInTheText) {
     EXPECT_THAT(image.assembly, HasSubstr(expected));
   }
   EXPECT_EQ(image.program.lines.size(), image.program.words.size());
+}
+
+TEST(Compile, WritesTextThatAssemblesToTheWordsInCanonicalLayout) {
+  for (const Settings& settings : {Settings{}, with_tile(fp32_settings(), 16, 8, 4)}) {
+    const RandomModel random(kSmall);
+    const auto image = compile_llama(random.model(), {settings, Dialect(), "random", {}}).value();
+
+    const Assembly assembled = assemble(image.assembly, {"program.asm", Dialect(), {}});
+    ASSERT_TRUE(assembled.ok()) << first_error(assembled).render();
+    EXPECT_EQ(assembled.program.words, image.program.words);
+    EXPECT_EQ(assembled.program.lines, image.program.lines);
+    EXPECT_EQ(assembled.program.regions, image.program.regions);
+
+    Formatter formatter("program.asm");
+    std::string canonical;
+    formatter.feed(image.assembly, canonical);
+    ASSERT_TRUE(formatter.finish(canonical));
+    EXPECT_EQ(canonical, image.assembly);
+  }
 }
 
 // Loops, not copies: a deeper model with a longer context is the same program with other counts

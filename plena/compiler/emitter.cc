@@ -83,11 +83,14 @@ WalkLoop::~WalkLoop() {
   emitter_.close_loop(counter_);
 }
 
-Region::Region(Emitter& emitter, std::string_view name) : emitter_(emitter) {
+RegionScope::RegionScope(Emitter& emitter, std::string_view name)
+    : emitter_(emitter), index_(emitter.program_.regions.size()) {
+  emitter_.program_.regions.push_back({std::string(name), emitter_.program_.words.size(), 0});
   emitter_.write_line(fmt::format("{:{}}.region {}", "", 2 * emitter_.depth_, name));
 }
 
-Region::~Region() {
+RegionScope::~RegionScope() {
+  emitter_.program_.regions[index_].end = emitter_.program_.words.size();
   emitter_.write_line(fmt::format("{:{}}.endregion", "", 2 * emitter_.depth_));
 }
 
@@ -158,8 +161,7 @@ void Emitter::comment(std::string_view text) {
 Result<EmittedProgram> Emitter::finish() && {
   if (error_) return tl::unexpected(std::move(*error_));
   EmittedProgram out;
-  out.program.words = std::move(words_);
-  out.program.lines = std::move(lines_);
+  out.program = std::move(program_);
   out.program.source_name = "program.asm";
   out.text = std::move(text_);
   return out;
@@ -190,8 +192,8 @@ void Emitter::close_loop(Gp counter) {
 }
 
 void Emitter::append(const Instruction& instruction) {
-  words_.push_back(encode(instruction));
-  lines_.push_back(line_);
+  program_.words.push_back(encode(instruction));
+  program_.lines.push_back(line_);
 }
 
 void Emitter::write_line(std::string_view text) {

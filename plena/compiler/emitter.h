@@ -99,19 +99,20 @@ class WalkLoop {
 };
 
 /// Wraps everything emitted while this object lives in `.region NAME` … `.endregion`.
-class Region {
+class RegionScope {
  public:
-  Region(Emitter& emitter, std::string_view name);
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  ~Region();
+  RegionScope(Emitter& emitter, std::string_view name);
+  RegionScope(const RegionScope&) = delete;
+  RegionScope& operator=(const RegionScope&) = delete;
+  ~RegionScope();
 
  private:
   Emitter& emitter_;
+  std::size_t index_;  // in the program's regions
 };
 
 struct EmittedProgram {
-  Program program;   // with the line of `text` each word comes from
+  Program program;   // with its regions and the line of `text` each word comes from
   std::string text;  // assembles to program.words
 };
 
@@ -143,7 +144,7 @@ class Emitter {
   friend class HeldGp;
   friend class Loop;
   friend class WalkLoop;
-  friend class Region;
+  friend class RegionScope;
 
   Gp take(std::string_view purpose);
   void give_back(Gp gp);
@@ -154,8 +155,7 @@ class Emitter {
   void write_code(std::string_view code, std::string_view comment);
   void refuse(std::string message);
 
-  std::vector<std::uint32_t> words_;
-  std::vector<std::uint32_t> lines_;
+  Program program_;
   std::string text_;
   std::uint32_t line_ = 1;  // of text_, the next to be written
   unsigned depth_ = 0;      // open loops, for indentation

@@ -12,7 +12,7 @@ constexpr Fp kScale{1};
 
 void emit_rmsnorm(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const Region region(e, "rmsnorm");
+  const RegionScope region(e, "rmsnorm");
   const std::uint64_t tiles = context.tiling.dim_tiles;
   const std::uint64_t vlen = context.settings.vlen;
   HeldGp x(e, "residual");

@@ -7,7 +7,7 @@ namespace plena {
 
 void emit_rope(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const Region region(e, "rope");
+  const RegionScope region(e, "rope");
   const HeadLayout& heads = context.tiling.heads;
   const std::uint64_t rows = std::uint64_t{heads.query_tiles()} + heads.tiles;
   HeldGp x(e, "q, k");
@@ -31,7 +31,7 @@ void emit_rope(const KernelContext& context) {
 
 void emit_cache_append(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const Region region(e, "cache_append");
+  const RegionScope region(e, "cache_append");
   const std::uint64_t amount = context.settings.hbm_v_writeback_amount;
   const std::uint64_t stores = (context.tiling.cache_tiles() + amount - 1) / amount;
   HeldGp row(e, "k, v");

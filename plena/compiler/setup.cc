@@ -103,7 +103,7 @@ void load_rotation_tile(const KernelContext& context) {
 }  // namespace
 
 void emit_setup(const KernelContext& context) {
-  const Region region(context.emitter, "setup");
+  const RegionScope region(context.emitter, "setup");
   set_hbm_registers(context);
   load_selectors(context);
   load_mask(context);
@@ -113,7 +113,7 @@ void emit_setup(const KernelContext& context) {
 
 void emit_embedding(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const Region region(e, "embedding");
+  const RegionScope region(e, "embedding");
   const std::uint64_t width = std::uint64_t{context.tiling.dim_tiles} * context.tiling.mlen;
   HeldGp from(e, "element of the embedding");
   {

@@ -28,7 +28,7 @@ void emit_gating(const KernelContext& context, Gp hidden) {
 
 void emit_swiglu(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const Region region(e, "swiglu");
+  const RegionScope region(e, "swiglu");
   const std::uint64_t tiles = context.tiling.hidden_tiles;
   HeldGp hidden(e, "hidden");
   e.set(hidden, context.row(context.plan.hidden), "hidden");
