@@ -110,16 +110,19 @@ std::optional<Instruction> decode(std::uint32_t word, const Dialect& dialect) {
     if (!value_allowed(operand, field_value(raw, operand.field), dialect)) return std::nullopt;
   }
   const Instruction out = keep_operands(raw, *row);
-  // The emulator refuses these two at load whatever else it ignores (dialect-plena-rs 0).
-  const bool batched = row->op == Op::M_BMM || row->op == Op::M_BTMM;
   if (dialect.has(RsSwitch::Decode)) {
-    if (batched && raw.rd != 0) return std::nullopt;
+    if (refused_at_load(word)) return std::nullopt;
     Instruction lenient = out;
     if (row->op == Op::V_RED_SUM) lenient.select = raw.select;  // it has an rmask there
     return lenient;
   }
   if (encode(out) != word) return std::nullopt;
   return out;
+}
+
+bool refused_at_load(std::uint32_t word) {
+  const auto op = static_cast<Op>(word & kOpcodeMask);
+  return (op == Op::M_BMM || op == Op::M_BTMM) && nibble(word, kRdShift) != 0;
 }
 
 std::string explain_illegal(std::uint32_t word, const Dialect& dialect) {

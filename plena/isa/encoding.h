@@ -19,6 +19,10 @@ std::uint32_t encode(const Instruction& instruction);
 /// bits are ignored, selectors may be any value and write-out immediates have 18 bits.
 std::optional<Instruction> decode(std::uint32_t word, const Dialect& dialect);
 
+/// Words the public emulator refuses while it loads a program, whatever else rs-decode forgives:
+/// M_BMM and M_BTMM with a non-zero rd field (dialect-plena-rs.md 0).
+bool refused_at_load(std::uint32_t word);
+
 /// Why decode() refuses a word, as a sentence for people.
 std::string explain_illegal(std::uint32_t word, const Dialect& dialect);
 

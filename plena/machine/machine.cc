@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "plena/numerics/float_format.h"
+#include "plena/numerics/rs_formats.h"
 
 namespace plena {
 
@@ -67,13 +68,20 @@ std::string_view array_shape_name(ArrayShape shape) {
 
 Result<Machine> Machine::create(const Settings& settings, const Dialect& dialect) {
   if (auto checked = check(settings); !checked) return tl::unexpected(checked.error());
+  if (dialect.has(RsSwitch::Mx)) {
+    if (auto checked = check_rs_types(settings); !checked) return tl::unexpected(checked.error());
+  }
   Machine m;
   m.settings = settings;
   m.dialect = dialect;
   const bool rs_memories = dialect.has(RsSwitch::Memories);
   m.int_mem.assign(rs_memories ? kRsMemoryDepth : settings.int_sram_depth, 0);
   m.fp_mem.assign(rs_memories ? kRsMemoryDepth : settings.fp_sram_depth, 0);
-  if (dialect.has(RsSwitch::Registers)) m.stride = 1;
+  if (dialect.has(RsSwitch::Registers)) {  // nothing is ever "unset" there
+    m.stride = 1;
+    m.a_set = 0xFFFF;
+    m.scale_set = m.stride_set = true;
+  }
 
   auto vram =
       SparseMemory::reserve(m.vram_elements() * storage_bytes(m.vector_element()), kSramChunk);

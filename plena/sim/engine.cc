@@ -39,13 +39,11 @@ class Watch {
                           fmt::format("{} instructions have run", options_.max_instructions),
                           "--max-instructions stops here");
     }
-    if (x_.program.counts_loops && !x_.machine.loops.empty()) {
-      const std::uint64_t limit = x_.program.settings.max_loop_instructions;
-      if (x_.machine.loops.back().instructions >= limit) {
-        return trapped_with(
-            pc, TrapCause::LoopLimit, fmt::format("this iteration has run {} instructions", limit),
-            "MAX_LOOP_INSTRUCTIONS limits an iteration of the innermost loop (semantics 6.11)");
-      }
+    if (x_.program.counts_loops && exceeds_limit()) {
+      return trapped_with(pc, TrapCause::LoopLimit,
+                          fmt::format("an iteration has run {} instructions",
+                                      x_.program.settings.max_loop_instructions),
+                          "MAX_LOOP_INSTRUCTIONS limits an iteration of a loop (semantics 6.11)");
     }
     if (options_.observer != nullptr)
       options_.observer->about_to_run(x_.machine, pc, x_.program.decoded[pc]);
@@ -58,10 +56,25 @@ class Watch {
       options_.observer->retired(x_.machine, pc, x_.program.decoded[pc]);
   }
 
-  // START counts for the loop around it, END for its own iteration, which it closes.
+  // The limit counts for the innermost loop, under rs-loops for every active one; there an
+  // instruction counts when it is dispatched.
+  bool exceeds_limit() {
+    auto& loops = x_.machine.loops;
+    const std::uint64_t limit = x_.program.settings.max_loop_instructions;
+    if (!x_.program.dialect.has(RsSwitch::Loops))
+      return !loops.empty() && loops.back().instructions >= limit;
+    for (LoopFrame& loop : loops) {
+      if (++loop.instructions > limit) return true;
+    }
+    return false;
+  }
+
+  // START counts for the loop around it, END for its own iteration, which it closes. Where a
+  // handler keeps the frames (Code::Jump), it has moved them already.
   void count_loop(std::uint64_t pc) {
     auto& loops = x_.machine.loops;
     const Prepared& i = x_.program.code[pc];
+    if (x_.program.dialect.has(RsSwitch::Loops) || i.code == Code::Jump) return;
     if (i.code == Code::LoopEnd) {
       if (x_.machine.gp[i.rd] > 0) {
         loops.back().instructions = 0;

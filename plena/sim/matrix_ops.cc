@@ -256,8 +256,9 @@ bool batched_row_write_out(Execution& x, const Prepared& i) {
 
 }  // namespace
 
-Handler matrix_handler(Op op, const Dialect& /*dialect*/) {
-  switch (op) {
+Handler matrix_handler(const Instruction& instruction, const Dialect& dialect) {
+  if (Handler rs = rs_matrix_handler(instruction, dialect)) return rs;
+  switch (instruction.op) {
     case Op::M_MM:
       return block_product<false>;
     case Op::M_TMM:

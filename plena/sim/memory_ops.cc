@@ -182,8 +182,9 @@ bool store_vector(Execution& x, const Prepared& i) {
 
 }  // namespace
 
-Handler memory_handler(Op op, const Dialect& /*dialect*/) {
-  switch (op) {
+Handler memory_handler(const Instruction& instruction, const Dialect& dialect) {
+  if (Handler rs = rs_memory_handler(instruction, dialect)) return rs;
+  switch (instruction.op) {
     case Op::H_PREFETCH_M:
       return prefetch_matrix;
     case Op::H_PREFETCH_V:

@@ -1,4 +1,7 @@
 // From words to a prepared program: decoding, pairing of loops, choice of handlers.
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "plena/sim/prepared.h"
@@ -12,28 +15,33 @@ tl::unexpected<Trap> load_trap(TrapCause cause, std::size_t pc, std::string valu
   return tl::unexpected(Trap{cause, pc, std::move(values), std::move(rule)});
 }
 
-tl::expected<std::vector<Instruction>, Trap> decode_all(const std::vector<std::uint32_t>& words,
-                                                        const Dialect& dialect) {
-  std::vector<Instruction> decoded;
+// Words the decoder refuses end the load, but under rs-decode most of them only end the run that
+// reaches them: those are nullopt.
+using Decoded = std::vector<std::optional<Instruction>>;
+
+tl::expected<Decoded, Trap> decode_all(const std::vector<std::uint32_t>& words,
+                                       const Dialect& dialect) {
+  Decoded decoded;
   decoded.reserve(words.size());
   for (std::size_t pc = 0; pc < words.size(); ++pc) {
-    const auto instruction = decode(words[pc], dialect);
-    if (!instruction) {
+    decoded.push_back(decode(words[pc], dialect));
+    const bool deferred = dialect.has(RsSwitch::Decode) && !refused_at_load(words[pc]);
+    if (!decoded.back() && !deferred) {
       return load_trap(
           TrapCause::IllegalInstruction, pc, explain_illegal(words[pc], dialect),
           fmt::format("the decoder refuses the word 0x{:08X} (semantics 2)", words[pc]));
     }
-    decoded.push_back(*instruction);
   }
   return decoded;
 }
 
 // For each C_LOOP_END the index of its C_LOOP_START; other entries are 0 (semantics 6.11, 6.17).
-tl::expected<std::vector<std::uint32_t>, Trap> pair_loops(const std::vector<Instruction>& decoded) {
+tl::expected<std::vector<std::uint32_t>, Trap> pair_loops(const Decoded& decoded) {
   std::vector<std::uint32_t> partner(decoded.size(), 0);
   std::vector<std::uint32_t> open;
   for (std::size_t pc = 0; pc < decoded.size(); ++pc) {
-    const Instruction& i = decoded[pc];
+    if (!decoded[pc]) continue;
+    const Instruction& i = *decoded[pc];
     if (i.op == Op::C_LOOP_START) {
       if (i.imm == 0)
         return load_trap(TrapCause::LoopStructure, pc, "0 iterations",
@@ -43,11 +51,11 @@ tl::expected<std::vector<std::uint32_t>, Trap> pair_loops(const std::vector<Inst
                          "gp0 cannot hold a loop counter (semantics 6.17)");
       open.push_back(static_cast<std::uint32_t>(pc));
     } else if (i.op == Op::C_LOOP_END) {
-      if (open.empty() || decoded[open.back()].rd != i.rd) {
+      if (open.empty() || decoded[open.back()]->rd != i.rd) {
         return load_trap(TrapCause::LoopStructure, pc,
                          open.empty() ? fmt::format("no loop is open for gp{}", i.rd)
                                       : fmt::format("the innermost open loop counts gp{}",
-                                                    decoded[open.back()].rd),
+                                                    decoded[open.back()]->rd),
                          "loops nest and pair up by their counter (semantics 6.11)");
       }
       partner[pc] = open.back();
@@ -61,19 +69,23 @@ tl::expected<std::vector<std::uint32_t>, Trap> pair_loops(const std::vector<Inst
   return partner;
 }
 
-Code code_of(const Instruction& i) {
-  const bool vanishes = i.rd == 0;  // a write to gp0
+// Writes to gp0 vanish, except under rs-registers.
+Code integer_code(const Instruction& i, const Dialect& dialect, Code code) {
+  return i.rd == 0 && !dialect.has(RsSwitch::Registers) ? Code::Nothing : code;
+}
+
+Code code_of(const Instruction& i, const Dialect& dialect) {
   switch (i.op) {
     case Op::S_ADD_INT:
-      return vanishes ? Code::Nothing : Code::AddInt;
+      return integer_code(i, dialect, Code::AddInt);
     case Op::S_ADDI_INT:
-      return vanishes ? Code::Nothing : Code::AddiInt;
+      return integer_code(i, dialect, Code::AddiInt);
     case Op::S_SUB_INT:
-      return vanishes ? Code::Nothing : Code::SubInt;
+      return integer_code(i, dialect, Code::SubInt);
     case Op::S_MUL_INT:
-      return vanishes ? Code::Nothing : Code::MulInt;
+      return integer_code(i, dialect, Code::MulInt);
     case Op::S_LUI_INT:
-      return vanishes ? Code::Nothing : Code::LoadImmediate;
+      return integer_code(i, dialect, Code::LoadImmediate);
     case Op::C_LOOP_START:
       return Code::LoopStart;
     case Op::C_LOOP_END:
@@ -96,23 +108,46 @@ Code code_of(const Instruction& i) {
 Handler handler_of(const Instruction& i, const PreparedProgram& program) {
   switch (row_of(i.op).instruction_class) {
     case InstructionClass::Matrix:
-      return matrix_handler(i.op, program.dialect);
+      return matrix_handler(i, program.dialect);
     case InstructionClass::Vector:
-      return vector_handler(i.op, program.dialect);
+      return vector_handler(i, program.dialect);
     case InstructionClass::Scalar:
-      return scalar_handler(i.op, program.scalar_format, program.dialect);
+      return scalar_handler(i, program.scalar_format, program.dialect);
     case InstructionClass::Memory:
-      return memory_handler(i.op, program.dialect);
+      return memory_handler(i, program.dialect);
     case InstructionClass::Control:
       return nullptr;
   }
   return nullptr;
 }
 
+// A register the dialect decodes but does not have; reaching it is the fault (rs-decode).
+bool names_missing_register(const Instruction& i, const Dialect& dialect) {
+  const auto operands = row_of(i.op).operands();
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+    const std::uint32_t value = field_value(i, operand.field);
+    return value > 7 && (operand.kind == OperandKind::Fp ||
+                         (operand.kind == OperandKind::Addr && !dialect.has(RsSwitch::Registers)));
+  });
+}
+
+Prepared prepare_illegal(std::uint32_t word) {
+  Prepared out;
+  out.code = Code::Call;
+  out.handler = illegal_when_reached;
+  out.imm = word;
+  return out;
+}
+
 Prepared prepare_one(const Instruction& i, std::uint32_t partner, const PreparedProgram& program) {
   Prepared out;
-  out.code = code_of(i);
-  out.handler = out.code == Code::Call ? handler_of(i, program) : nullptr;
+  out.code = code_of(i, program.dialect);
+  if (Handler rs = rs_control_handler(i, program.dialect)) {
+    out.code = Code::Jump;
+    out.handler = rs;
+  } else if (out.code == Code::Call) {
+    out.handler = handler_of(i, program);
+  }
   out.imm = i.op == Op::S_LUI_INT ? i.imm << 12 : i.imm;
   out.partner = partner;
   out.rd = i.rd;
@@ -129,16 +164,24 @@ tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect) {
   auto decoded = decode_all(words, dialect);
   if (!decoded) return tl::unexpected(std::move(decoded).error());
-  auto partner = pair_loops(*decoded);
-  if (!partner) return tl::unexpected(std::move(partner).error());
+  std::vector<std::uint32_t> partner(words.size(), 0);
+  if (!dialect.has(RsSwitch::Loops)) {  // there loops are matched when they run
+    auto paired = pair_loops(*decoded);
+    if (!paired) return tl::unexpected(std::move(paired).error());
+    partner = std::move(*paired);
+  }
 
   auto program = std::make_shared<PreparedProgram>(settings, dialect);
-  program->code.reserve(decoded->size() + 1);
-  for (std::size_t pc = 0; pc < decoded->size(); ++pc) {
-    program->code.push_back(prepare_one((*decoded)[pc], (*partner)[pc], *program));
+  program->code.reserve(words.size() + 1);
+  program->decoded.reserve(words.size());
+  for (std::size_t pc = 0; pc < words.size(); ++pc) {
+    const auto& instruction = (*decoded)[pc];
+    const bool legal = instruction && !names_missing_register(*instruction, dialect);
+    program->code.push_back(legal ? prepare_one(*instruction, partner[pc], *program)
+                                  : prepare_illegal(words[pc]));
+    program->decoded.push_back(instruction.value_or(Instruction{}));
   }
   program->code.push_back(Prepared{});
-  program->decoded = std::move(*decoded);
   return program;
 }
 

@@ -109,6 +109,7 @@ struct Execution {
   std::vector<float> activations;       // rows of V as f32
   std::vector<std::uint8_t> row_bytes;  // one row of any format, for results and transfers
   std::vector<std::uint8_t> scales;     // scale bytes of one row
+  std::vector<float> row_values;        // one row as f32 (dialect plena-rs)
 
   /// Notes a broken rule; of several the earlier in the order of semantics 7 stays.
   [[gnu::cold]] [[gnu::noinline]] void note_fault(TrapCause cause, std::string values,
@@ -145,9 +146,20 @@ struct Execution {
 };
 
 // Handlers, one file a class of instructions.
-Handler matrix_handler(Op op, const Dialect& dialect);
-Handler vector_handler(Op op, const Dialect& dialect);
-Handler scalar_handler(Op op, ElementType scalar_format, const Dialect& dialect);
-Handler memory_handler(Op op, const Dialect& dialect);
+Handler matrix_handler(const Instruction& instruction, const Dialect& dialect);
+Handler vector_handler(const Instruction& instruction, const Dialect& dialect);
+Handler scalar_handler(const Instruction& instruction, ElementType scalar_format,
+                       const Dialect& dialect);
+Handler memory_handler(const Instruction& instruction, const Dialect& dialect);
+
+// What the switches of the dialect plena-rs change; null where they change nothing.
+Handler rs_matrix_handler(const Instruction& instruction, const Dialect& dialect);
+Handler rs_vector_handler(const Instruction& instruction, const Dialect& dialect);
+Handler rs_scalar_handler(const Instruction& instruction, const Dialect& dialect);
+Handler rs_memory_handler(const Instruction& instruction, const Dialect& dialect);
+Handler rs_control_handler(const Instruction& instruction, const Dialect& dialect);
+
+/// A word that this dialect refuses only when it is reached (rs-decode).
+bool illegal_when_reached(Execution& execution, const Prepared& instruction);
 
 }  // namespace plena

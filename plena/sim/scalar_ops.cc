@@ -59,9 +59,18 @@ bool elementary(Execution& x, const Prepared& i) {
   return true;
 }
 
-// gp + imm does not wrap: beyond 2^32 is out of range (semantics 6.14).
+// gp + imm does not wrap: beyond 2^32 is out of range (semantics 6.14); under rs-decode it does.
+template <bool kRs>
 std::uint64_t entry_address(const Execution& x, const Prepared& i) {
-  return std::uint64_t{x.gp(i.rs1)} + i.imm;
+  const std::uint64_t sum = std::uint64_t{x.gp(i.rs1)} + i.imm;
+  if (kRs && x.program.dialect.has(RsSwitch::Decode)) return static_cast<std::uint32_t>(sum);
+  return sum;
+}
+
+// Writes to gp0 and f0 vanish, but not those of loads under rs-registers.
+template <bool kRs>
+bool keeps(const Execution& x, std::uint8_t register_index) {
+  return register_index != 0 || (kRs && x.program.dialect.has(RsSwitch::Registers));
 }
 
 void require_entries(Execution& x, std::uint64_t address, std::uint64_t count,
@@ -72,32 +81,36 @@ void require_entries(Execution& x, std::uint64_t address, std::uint64_t count,
   });
 }
 
+template <bool kRs>
 bool load_fp(Execution& x, const Prepared& i) {
-  const std::uint64_t address = entry_address(x, i);
+  const std::uint64_t address = entry_address<kRs>(x, i);
   require_entries(x, address, 1, x.machine.fp_mem, "FP_MEM");
   if (x.faulted) return false;
-  if (i.rd != 0) x.machine.f[i.rd] = x.machine.fp_mem[address];
+  if (keeps<kRs>(x, i.rd)) x.machine.f[i.rd] = x.machine.fp_mem[address];
   return true;
 }
 
+template <bool kRs>
 bool store_fp(Execution& x, const Prepared& i) {
-  const std::uint64_t address = entry_address(x, i);
+  const std::uint64_t address = entry_address<kRs>(x, i);
   require_entries(x, address, 1, x.machine.fp_mem, "FP_MEM");
   if (x.faulted) return false;
   x.machine.fp_mem[address] = x.machine.f[i.rd];
   return true;
 }
 
+template <bool kRs>
 bool load_int(Execution& x, const Prepared& i) {
-  const std::uint64_t address = entry_address(x, i);
+  const std::uint64_t address = entry_address<kRs>(x, i);
   require_entries(x, address, 1, x.machine.int_mem, "INT_MEM");
   if (x.faulted) return false;
-  if (i.rd != 0) x.machine.gp[i.rd] = x.machine.int_mem[address];
+  if (keeps<kRs>(x, i.rd)) x.machine.gp[i.rd] = x.machine.int_mem[address];
   return true;
 }
 
+template <bool kRs>
 bool store_int(Execution& x, const Prepared& i) {
-  const std::uint64_t address = entry_address(x, i);
+  const std::uint64_t address = entry_address<kRs>(x, i);
   require_entries(x, address, 1, x.machine.int_mem, "INT_MEM");
   if (x.faulted) return false;
   x.machine.int_mem[address] = x.gp(i.rd);
@@ -113,8 +126,9 @@ void copy_lanes(const Execution& x, const std::uint32_t* from, std::uint8_t* to)
   }
 }
 
+template <bool kRs>
 bool map_row(Execution& x, const Prepared& i) {
-  const std::uint64_t address = entry_address(x, i);
+  const std::uint64_t address = entry_address<kRs>(x, i);
   const std::uint64_t rd = x.gp(i.rd);
   require_entries(x, address, x.program.vlen, x.machine.fp_mem, "FP_MEM");
   x.require_row(rd, "gp<rd>");
@@ -142,9 +156,34 @@ Handler floating_point_handler(Op op) {
   }
 }
 
+template <bool kRs>
+Handler transfer_handler(Op op) {
+  switch (op) {
+    case Op::S_LD_FP:
+      return load_fp<kRs>;
+    case Op::S_ST_FP:
+      return store_fp<kRs>;
+    case Op::S_LD_INT:
+      return load_int<kRs>;
+    case Op::S_ST_INT:
+      return store_int<kRs>;
+    case Op::S_MAP_V_FP:
+      return map_row<kRs>;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
-Handler scalar_handler(Op op, ElementType scalar_format, const Dialect& /*dialect*/) {
+Handler scalar_handler(const Instruction& instruction, ElementType scalar_format,
+                       const Dialect& dialect) {
+  const Op op = instruction.op;
+  if (Handler rs = rs_scalar_handler(instruction, dialect)) return rs;
+  if (Handler transfer =
+          dialect.any_switch() ? transfer_handler<true>(op) : transfer_handler<false>(op)) {
+    return transfer;
+  }
   switch (op) {
     case Op::S_EXP_FP:
       return elementary<exp_fp>;
@@ -152,16 +191,6 @@ Handler scalar_handler(Op op, ElementType scalar_format, const Dialect& /*dialec
       return elementary<reciprocal_fp>;
     case Op::S_SQRT_FP:
       return elementary<sqrt_fp>;
-    case Op::S_LD_FP:
-      return load_fp;
-    case Op::S_ST_FP:
-      return store_fp;
-    case Op::S_LD_INT:
-      return load_int;
-    case Op::S_ST_INT:
-      return store_int;
-    case Op::S_MAP_V_FP:
-      return map_row;
     default:
       return scalar_format == kBf16 ? floating_point_handler<Bf16Scalar>(op)
                                     : floating_point_handler<AnyScalar>(op);

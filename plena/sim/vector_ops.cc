@@ -136,9 +136,10 @@ bool shift(Execution& x, const Prepared& i) {
 
 bool top_k(Execution& x, const Prepared& i);  // topk.cc
 
-Handler vector_handler(Op op, const Dialect& /*dialect*/) {
+Handler vector_handler(const Instruction& instruction, const Dialect& dialect) {
+  if (Handler rs = rs_vector_handler(instruction, dialect)) return rs;
   using K = VectorKernels;
-  switch (op) {
+  switch (instruction.op) {
     case Op::V_ADD_VV:
       return row_with_row<&K::add>;
     case Op::V_SUB_VV:
