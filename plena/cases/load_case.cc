@@ -5,6 +5,7 @@
 
 #include "plena/asm/mem_file.h"
 #include "plena/cases/case.h"
+#include "plena/cases/json_input.h"
 
 namespace plena {
 
@@ -20,17 +21,6 @@ Result<Bytes> read_optional(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return Bytes{};
   return read_file(path);
-}
-
-// nlohmann's exceptions stop here: they become errors that name the file.
-template <class Parse>
-auto with_json_errors(const std::string& path, Parse&& parse) -> decltype(parse()) {
-  try {
-    return parse();
-  } catch (const json::exception& e) {
-    return fail_with_hint(ErrorCode::Format, fmt::format("{}: {}", path, e.what()),
-                          "the case format is described in docs/testing.md");
-  }
 }
 
 Result<std::vector<CaseSegment>> read_segments(const json& list, const Bytes& blob,

@@ -1,0 +1,52 @@
+// A run of the dialect plena-rs as the public Rust emulator would be called: its input files, its
+// counts, its dumps (dialect-plena-rs.md 0 and 7). Behind `plena emulate` and the conformance
+// bundles.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plena/base/error.h"
+#include "plena/config/settings.h"
+#include "plena/machine/machine.h"
+#include "plena/sim/engine.h"
+
+namespace plena {
+
+struct EmulatorInputs {
+  Settings settings;  // of the TRANSACTIONAL section
+  std::vector<std::uint32_t> words;
+  std::span<const std::uint8_t> hbm;       // image from byte 0
+  std::span<const std::uint8_t> fp_sram;   // binary16, from entry 0
+  std::span<const std::uint8_t> int_sram;  // u32, from entry 0
+  std::span<const std::uint8_t> vram;      // elements of VECTOR_SRAM_TYPE from row 0
+};
+
+struct EmulatorRun {
+  Machine machine;
+  std::optional<Trap> trap;
+  bool interrupted = false;
+  std::uint64_t latency = 0;   // cycles of section 7, 1 ns each, memory free
+  std::uint64_t hbm_read = 0;  // bytes, whole 64-byte blocks
+  std::uint64_t hbm_written = 0;
+};
+
+/// Whoever else wants to watch the run; may be null.
+struct EmulatorOptions {
+  Observer* observer = nullptr;
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+/// Loads the inputs and runs. An Error is an input that does not fit; a trap is in the result.
+Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOptions& options = {});
+
+/// Cycles of one instruction without its memory traffic, from the settings' LATENCY entries
+/// (dialect-plena-rs.md 7). H-type instructions cost what the memory model says: 0 here.
+std::uint64_t emulator_cycles(const Instruction& instruction, const Settings& settings);
+
+}  // namespace plena
