@@ -8,7 +8,6 @@
 
 #include <zstd.h>
 
-#include "plena/asm/mem_file.h"
 #include "plena/base/npy.h"
 #include "plena/cases/emulator_dump.h"
 #include "plena/cases/emulator_run.h"
@@ -61,6 +60,14 @@ Result<Bytes> read_input(const std::string& folder, const json& files, const cha
 }
 
 // ------------------------------------------------------------ parts of bundle.json
+
+// Python writes a bare NaN, which JSON does not have; no key that is read here holds one.
+std::string without_nan(std::string text) {
+  constexpr std::string_view kNan = ": NaN";
+  for (std::size_t at = 0; (at = text.find(kNan, at)) != std::string::npos;)
+    text.replace(at, kNan.size(), ": null");
+  return text;
+}
 
 Result<Settings> read_settings(const std::string& folder, const json& doc) {
   auto loaded = load_settings(join(folder, doc.at("files").at("settings").get<std::string>()),
@@ -183,9 +190,7 @@ Status read_inputs(const std::string& folder, const json& files, Bundle& out) {
   const std::string path = join(folder, files.at("program").get<std::string>());
   auto text = read_maybe_packed(path);
   if (!text) return tl::unexpected(text.error());
-  auto words = parse_mem({reinterpret_cast<const char*>(text->data()), text->size()}, path);
-  if (!words) return tl::unexpected(words.error());
-  out.words = std::move(*words);
+  out.program.assign(text->begin(), text->end());
   return {};
 }
 
@@ -313,7 +318,7 @@ Result<Bundle> load_bundle(const std::string& folder) {
   auto text = read_text(path);
   if (!text) return forward_error(text);
   return with_json_errors(path, [&]() -> Result<Bundle> {
-    const json doc = json::parse(*text);
+    const json doc = json::parse(without_nan(*text));
     Bundle out;
     out.name = doc.at("name").get<std::string>();
     auto settings = read_settings(folder, doc);
@@ -336,8 +341,13 @@ Result<Bundle> load_bundle(const std::string& folder) {
 }
 
 Result<std::vector<std::string>> run_bundle(const Bundle& bundle) {
-  auto run = run_emulator(
-      {bundle.settings, bundle.words, bundle.hbm, bundle.fp_sram, bundle.int_sram, bundle.vram});
+  auto run = run_emulator({.settings = bundle.settings,
+                           .program = bundle.program,
+                           .program_name = bundle.name,
+                           .hbm = bundle.hbm,
+                           .fp_sram = bundle.fp_sram,
+                           .int_sram = bundle.int_sram,
+                           .vram = bundle.vram});
   if (!run) return forward_error(run);
   std::vector<std::string> lines;
   if (bundle.refused) {

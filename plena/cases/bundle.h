@@ -36,7 +36,7 @@ struct GoldenTensor {
 struct Bundle {
   std::string name;
   Settings settings;
-  std::vector<std::uint32_t> words;
+  std::string program;  // text of the .mem file
   Bytes hbm, fp_sram, int_sram, vram;
   std::vector<BundleDump> dumps;
   std::vector<GoldenTensor> golden;

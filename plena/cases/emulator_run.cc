@@ -1,9 +1,11 @@
 #include "plena/cases/emulator_run.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "plena/asm/mem_file.h"
 #include "plena/numerics/float_format.h"
 
 namespace plena {
@@ -38,9 +40,11 @@ class Meter final : public Observer {
     if (next_ != nullptr) next_->retired(machine, pc, i);
   }
   void moved_row(const HbmRow& row) override {
-    std::uint64_t& bytes = row.write ? written : read;
-    bytes += block_bytes(row.element_address, row.element_bytes) +
-             block_bytes(row.scale_address, row.scale_bytes);
+    // The emulator's memory reads a block before it changes it.
+    const std::uint64_t moved = block_bytes(row.element_address, row.element_bytes) +
+                                block_bytes(row.scale_address, row.scale_bytes);
+    read += moved;
+    if (row.write) written += moved;
     if (next_ != nullptr) next_->moved_row(row);
   }
 
@@ -162,20 +166,41 @@ std::uint64_t emulator_cycles(const Instruction& i, const Settings& s) {
   }
 }
 
-Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOptions& options) {
-  const Dialect dialect = Dialect::plena_rs();
-  auto machine = Machine::create(inputs.settings, dialect);
-  if (!machine) return forward_error(machine);
-  EmulatorRun result{.machine = std::move(*machine)};
-  if (auto loaded = load_images(inputs, result.machine); !loaded)
-    return tl::unexpected(loaded.error());
+namespace {
 
-  auto program = prepare(inputs.words, inputs.settings, dialect);
+// The emulator strips a lower-case 0x only and stops at any other (dialect-plena-rs.md 0).
+std::optional<Trap> refused_token(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  std::size_t index = 0;
+  for (std::size_t at = text.find_first_not_of(kSpace); at != std::string_view::npos; ++index) {
+    const std::size_t end = std::min(text.find_first_of(kSpace, at), text.size());
+    const std::string_view token = text.substr(at, end - at);
+    if (token.starts_with("0X")) {
+      return Trap{TrapCause::IllegalInstruction, index, fmt::format("word '{}'", token),
+                  "this dialect reads a lower-case 0x only (dialect-plena-rs.md 0)"};
+    }
+    at = text.find_first_not_of(kSpace, end);
+  }
+  return std::nullopt;
+}
+
+// H_PREFETCH_M's amount is raised to a tile and rounded up to whole ones (rs-hbm-bytes).
+Settings emulator_settings(Settings settings) {
+  const std::uint32_t tiles = (std::max(settings.hbm_m_prefetch_amount, 1U) + settings.mlen - 1) /
+                              std::max(settings.mlen, 1U);
+  settings.hbm_m_prefetch_amount = tiles * settings.mlen;
+  return settings;
+}
+
+void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
+             const EmulatorOptions& options) {
+  const Machine& machine = result.machine;
+  auto program = prepare(words, machine.settings, machine.dialect);
   if (!program) {
     result.trap = std::move(program).error();
-    return result;
+    return;
   }
-  Meter meter(instructions(**program), inputs.settings, options.observer);
+  Meter meter(instructions(**program), machine.settings, options.observer);
   Stop stop =
       run(result.machine, **program, {.observer = &meter, .interrupted = options.interrupted});
   result.trap = std::move(stop.trap);
@@ -183,6 +208,22 @@ Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOpt
   result.latency = meter.latency;
   result.hbm_read = meter.read;
   result.hbm_written = meter.written;
+}
+
+}  // namespace
+
+Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOptions& options) {
+  auto machine = Machine::create(emulator_settings(inputs.settings), Dialect::plena_rs());
+  if (!machine) return forward_error(machine);
+  EmulatorRun result{.machine = std::move(*machine)};
+  if (auto loaded = load_images(inputs, result.machine); !loaded)
+    return tl::unexpected(loaded.error());
+  result.trap = refused_token(inputs.program);
+  if (result.trap) return result;
+  auto words = parse_mem(inputs.program, inputs.program_name);
+  if (!words) return forward_error(words);
+  result.words = std::move(*words);
+  execute(result, result.words, options);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plena/base/error.h"
@@ -19,8 +20,9 @@
 namespace plena {
 
 struct EmulatorInputs {
-  Settings settings;  // of the TRANSACTIONAL section
-  std::vector<std::uint32_t> words;
+  Settings settings;                       // of the TRANSACTIONAL section
+  std::string_view program;                // text of the .mem file
+  std::string program_name;                // for messages
   std::span<const std::uint8_t> hbm;       // image from byte 0
   std::span<const std::uint8_t> fp_sram;   // binary16, from entry 0
   std::span<const std::uint8_t> int_sram;  // u32, from entry 0
@@ -29,6 +31,7 @@ struct EmulatorInputs {
 
 struct EmulatorRun {
   Machine machine;
+  std::vector<std::uint32_t> words;
   std::optional<Trap> trap;
   bool interrupted = false;
   std::uint64_t latency = 0;   // cycles of section 7, 1 ns each, memory free

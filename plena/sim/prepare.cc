@@ -179,7 +179,8 @@ tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     const bool legal = instruction && !names_missing_register(*instruction, dialect);
     program->code.push_back(legal ? prepare_one(*instruction, partner[pc], *program)
                                   : prepare_illegal(words[pc]));
-    program->decoded.push_back(instruction.value_or(Instruction{}));
+    // A word that faults when reached never retires; C_BREAK stands in for it in listings.
+    program->decoded.push_back(instruction.value_or(Instruction{.op = Op::C_BREAK}));
   }
   program->code.push_back(Prepared{});
   return program;
