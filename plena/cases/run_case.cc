@@ -104,7 +104,7 @@ void compare_assembly(const Case& test, std::vector<std::string>& lines) {
                                                       .dialect = test.dialect,
                                                       .symbols = integer_symbols(test.settings)});
   if (!assembled.ok()) {
-    lines.push_back(assembled.errors.front().render());
+    lines.push_back(first_error(assembled).render());
   } else if (assembled.program.words != test.words) {
     lines.emplace_back("program.asm does not assemble to program.mem");
   }

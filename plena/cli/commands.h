@@ -5,6 +5,8 @@
 
 namespace plena {
 
+void add_emulate_command(CLI::App& app, Context& context);
 void add_isa_command(CLI::App& app, Context& context);
+void add_test_command(CLI::App& app, Context& context);
 
 }  // namespace plena

@@ -7,6 +7,8 @@ int main(int argc, char** argv) {
   plena::Context context;
 
   plena::add_isa_command(app, context);
+  plena::add_test_command(app, context);
+  plena::add_emulate_command(app, context);
 
   return plena::run_command_line(app, context, argc, argv);
 }

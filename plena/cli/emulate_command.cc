@@ -1,0 +1,165 @@
+// plena emulate, and the program plena-emulator: the options, dumps and closing lines of the public
+// Rust emulator (cli.md), so that either can stand in where that program is called.
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "plena/base/files.h"
+#include "plena/cases/emulator_dump.h"
+#include "plena/cases/emulator_run.h"
+#include "plena/cli/commands.h"
+#include "plena/cli/interrupt.h"
+
+namespace plena {
+
+namespace {
+
+struct EmulateOptions {
+  std::string opcode, hbm, fpsram, intsram, vram;
+  std::string hbm_size;
+  std::string settings;
+  std::string log_level = "info";
+  std::string log_file;
+  std::string stage_profile_asm, stage_profile_out;
+};
+
+// --settings, then the environment, then the file beside the parent folder (cli.md).
+std::string settings_path(const EmulateOptions& options) {
+  if (!options.settings.empty()) return options.settings;
+  if (const char* named = std::getenv("PLENA_SETTINGS_TOML"); named != nullptr && *named != '\0')
+    return named;
+  return "../plena_settings.toml";
+}
+
+Result<Settings> emulator_machine(const EmulateOptions& options, const Context& context) {
+  // Only the TRANSACTIONAL section counts, whatever [MODE] says (dialect-plena-rs.md 7).
+  auto loaded = load_settings(settings_path(options), "transactional");
+  if (!loaded) return forward_error(loaded);
+  for (const std::string& warning : loaded->warnings) warn(context, warning);
+  if (!options.hbm_size.empty()) {
+    auto set = set_value(loaded->settings, "HBM_SIZE=" + options.hbm_size);
+    if (!set) return tl::unexpected(set.error());
+  }
+  return loaded->settings;
+}
+
+struct Images {
+  std::optional<MappedFile> program, hbm, fpsram, intsram, vram;
+
+  static std::span<const std::uint8_t> bytes(const std::optional<MappedFile>& file) {
+    return file ? file->bytes() : std::span<const std::uint8_t>{};
+  }
+};
+
+Status map_image(const std::string& path, std::optional<MappedFile>& out) {
+  if (path.empty()) return {};
+  auto file = MappedFile::open(path);
+  if (!file) return tl::unexpected(file.error());
+  out.emplace(std::move(*file));
+  return {};
+}
+
+Result<Images> map_images(const EmulateOptions& options) {
+  Images images;
+  const std::array files = {
+      std::pair(&options.opcode, &images.program), std::pair(&options.hbm, &images.hbm),
+      std::pair(&options.fpsram, &images.fpsram), std::pair(&options.intsram, &images.intsram),
+      std::pair(&options.vram, &images.vram)};
+  for (const auto& [path, image] : files) {
+    if (auto mapped = map_image(*path, *image); !mapped) return tl::unexpected(mapped.error());
+  }
+  return images;
+}
+
+Status write_dumps(const Machine& machine, bool with_hbm) {
+  constexpr std::array kDumps = {std::pair(MemoryKind::Mram, "mram_dump.bin"),
+                                 std::pair(MemoryKind::Vram, "vram_dump.bin"),
+                                 std::pair(MemoryKind::FpMem, "fpsram_dump.bin"),
+                                 std::pair(MemoryKind::IntMem, "intsram_dump.bin"),
+                                 std::pair(MemoryKind::Hbm, "hbm_dump.bin")};
+  for (const auto& [memory, path] : kDumps) {
+    if (memory == MemoryKind::Hbm && !with_hbm) continue;
+    if (auto written = write_emulator_dump(machine, memory, path); !written) return written;
+  }
+  return {};
+}
+
+void print_result(const EmulatorRun& run, const Context& context) {
+  if (context.json) {
+    const nlohmann::ordered_json report = {{"latency_ns", run.latency},
+                                           {"latency_without_memory", true},
+                                           {"hbm_bytes_read", run.hbm_read},
+                                           {"hbm_bytes_written", run.hbm_written},
+                                           {"instructions", run.machine.retired}};
+    print("{}\n", report.dump(2));
+    return;
+  }
+  print("Simulation completed. Latency {} ns\n", run.latency);
+  print("HBM Statistics - Bytes read: {} | Bytes written: {}\n", run.hbm_read, run.hbm_written);
+}
+
+Result<int> emulate(const EmulateOptions& options, const Context& context) {
+  auto settings = emulator_machine(options, context);
+  if (!settings) return forward_error(settings);
+  auto images = map_images(options);
+  if (!images) return forward_error(images);
+  auto run =
+      run_emulator({.settings = *settings,
+                    .program = images->program ? images->program->text() : std::string_view{},
+                    .program_name = options.opcode,
+                    .hbm = Images::bytes(images->hbm),
+                    .fp_sram = Images::bytes(images->fpsram),
+                    .int_sram = Images::bytes(images->intsram),
+                    .vram = Images::bytes(images->vram)},
+                   {.interrupted = &interrupted()});
+  if (!run) return forward_error(run);
+  if (run->interrupted) return fail(ErrorCode::Interrupted, "interrupted");
+  if (run->trap) {
+    return tl::unexpected(to_error(*run->trap, {.words = run->words, .source_name = options.opcode},
+                                   run->machine.dialect));
+  }
+  if (auto written = write_dumps(run->machine, options.log_level == "debug"); !written) {
+    return tl::unexpected(written.error());
+  }
+  print_result(*run, context);
+  warn(context, "note: the latency counts instructions only; HBM is taken to be free");
+  return 0;
+}
+
+void add_options(CLI::App& command, EmulateOptions& options) {
+  command.add_option("--opcode", options.opcode, "The program, a .mem file")->required();
+  command.add_option("--hbm", options.hbm, "HBM image from byte 0")->required();
+  command.add_option("--fpsram", options.fpsram, "FP_MEM image: binary16 values")->required();
+  command.add_option("--intsram", options.intsram, "INT_MEM image: 32-bit integers");
+  command.add_option("--vram", options.vram,
+                     "Vector SRAM image: elements of VECTOR_SRAM_TYPE from row 0");
+  command.add_option("--hbm-size", options.hbm_size,
+                     "Size of HBM in bytes (1048576, 16GiB); default: the settings'");
+  command.add_option(
+      "--settings", options.settings,
+      "plena_settings.toml; default: $PLENA_SETTINGS_TOML, then ../plena_settings.toml");
+  command
+      .add_option("--log-level", options.log_level,
+                  "error, warn, info, debug or trace; debug also dumps HBM")
+      ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}));
+}
+
+}  // namespace
+
+void add_emulate_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<EmulateOptions>();
+  CLI::App* command = app.add_subcommand(
+      "emulate", "Stand in for the public Rust emulator: its options, its dumps, its bits");
+  add_options(*command, *options);
+  command->footer(
+      "Leaves mram_dump.bin, vram_dump.bin, fpsram_dump.bin and intsram_dump.bin in the current "
+      "folder.");
+  command->callback([&context, options] {
+    context.body = [&context, options] { return emulate(*options, context); };
+  });
+}
+
+}  // namespace plena
