@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plena/asm/disassembler.h"
+
 namespace plena {
 
 std::string_view trap_name(TrapCause cause) {
@@ -38,8 +40,7 @@ std::string disassembly_at(const Trap& trap, const Program& program, const Diale
   if (trap.pc >= program.words.size()) return "(past the end)";
   const std::uint32_t word = program.words[trap.pc];
   const auto instruction = decode(word, dialect);
-  return instruction ? std::string(row_of(instruction->op).mnemonic)
-                     : fmt::format("0x{:08X}", word);
+  return instruction ? disassemble(*instruction) : fmt::format("0x{:08X}", word);
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+// The case archives and the conformance bundles, whole; and that a wrong expectation is noticed.
+#include "plena/cases/case.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "plena/base/shared_data.h"
+#include "plena/cases/bundle.h"
+#include "plena/cases/collect.h"
+
+namespace plena {
+namespace {
+
+// Unpacks an archive into a fresh folder that is removed at the end.
+class Unpacked {
+ public:
+  explicit Unpacked(const std::string& archive) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "plena-cases-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    const std::string command = "tar --zstd -xf '" + archive + "' -C '" + folder_ + "'";
+    ok_ = std::system(command.c_str()) == 0;
+  }
+  Unpacked(const Unpacked&) = delete;
+  Unpacked& operator=(const Unpacked&) = delete;
+  ~Unpacked() { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] bool ok() const { return ok_; }
+
+ private:
+  std::string folder_;
+  bool ok_ = false;
+};
+
+void expect_all_pass(const std::string& root, std::size_t count) {
+  const auto folders = collect_cases({root});
+  ASSERT_TRUE(folders) << folders.error().render();
+  EXPECT_EQ(folders->size(), count);
+  for (const std::string& folder : *folders) {
+    const auto lines = run_case_folder(folder);
+    ASSERT_TRUE(lines) << folder << ": " << lines.error().render();
+    EXPECT_TRUE(lines->empty()) << folder << ": " << lines->front();
+  }
+}
+
+// The counts are those of the archives: a folder that is overlooked would be a silent pass.
+TEST(CaseArchives, EveryDirectedCasePasses) {
+  PLENA_NEEDS_SHARED();
+  const Unpacked archive(shared_data() + "/vectors/isa/directed.tar.zst");
+  ASSERT_TRUE(archive.ok());
+  expect_all_pass(archive.folder(), 454);
+}
+
+TEST(CaseArchives, EveryRandomCasePasses) {
+  PLENA_NEEDS_SHARED();
+  const Unpacked archive(shared_data() + "/vectors/isa/random.tar.zst");
+  ASSERT_TRUE(archive.ok());
+  expect_all_pass(archive.folder(), 300);
+}
+
+TEST(Bundles, EveryMicroProgramLeavesTheEmulatorsMemories) {
+  PLENA_NEEDS_SHARED();
+  expect_all_pass(shared_data() + "/conformance/micro", 97);
+}
+
+TEST(Bundles, EveryCompiledKernelLeavesTheEmulatorsMemories) {
+  PLENA_NEEDS_SHARED();
+  expect_all_pass(shared_data() + "/conformance/kernels", 48);
+}
+
+TEST(Bundles, AWrongDumpAndAWrongCountAreNoticed) {
+  PLENA_NEEDS_SHARED();
+  auto bundle = load_bundle(shared_data() + "/conformance/kernels/de_h_store");
+  ASSERT_TRUE(bundle) << bundle.error().render();
+  bundle->hbm_read += 64;
+  bundle->dumps.front().bytes.front() ^= 0x40;
+
+  const auto lines = run_bundle(*bundle);
+
+  ASSERT_TRUE(lines);
+  EXPECT_EQ(lines->size(), 2U);
+}
+
+// S_ADDI_INT gp1, gp0, 7: one register differs from what a wrong case expects.
+Case one_instruction() {
+  Case test;
+  test.name = "one instruction";
+  test.settings.vector_sram_size = 16;
+  test.words = {0x0001C062};
+  test.assembly = "S_ADDI_INT gp1, gp0, 7";
+  test.registers = {.gp = std::vector<std::uint32_t>(16),
+                    .f = std::vector<std::uint32_t>(8),
+                    .a = std::vector<std::uint64_t>(8),
+                    .retired = 1};
+  test.registers.gp[1] = 7;
+  return test;
+}
+
+TEST(RunCase, PassesWhatIsRight) {
+  EXPECT_TRUE(run_case(one_instruction())->empty());
+}
+
+TEST(RunCase, NoticesAWrongRegister) {
+  Case test = one_instruction();
+  test.registers.gp[1] = 8;
+  EXPECT_EQ(*run_case(test), std::vector<std::string>{"gp1: expected 0x8, got 0x7"});
+}
+
+TEST(RunCase, NoticesAWrongMemory) {
+  Case test = one_instruction();
+  test.final.push_back({MemoryKind::Vram, 3, {0x80, 0x3F}});
+  EXPECT_EQ(*run_case(test),
+            std::vector<std::string>{
+                "Vector SRAM: 1 element(s) differ, the first at 3: expected 0x3F80, got 0x0"});
+}
+
+TEST(RunCase, NoticesAWrongEnd) {
+  Case test = one_instruction();
+  test.expected_trap = "array_shape";
+  EXPECT_EQ(*run_case(test),
+            std::vector<std::string>{"expected trap array_shape at pc 0, got halt"});
+}
+
+TEST(RunCase, NoticesAssemblyThatMeansSomethingElse) {
+  Case test = one_instruction();
+  test.assembly = "S_ADDI_INT gp1, gp0, 6";
+  EXPECT_EQ(*run_case(test),
+            std::vector<std::string>{"program.asm does not assemble to program.mem"});
+}
+
+}  // namespace
+}  // namespace plena
