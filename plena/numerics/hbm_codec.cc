@@ -1,4 +1,7 @@
 // Rows of HBM elements to SRAM rows and back, for any pair of types (semantics 5).
+//
+// What the SIMD kernels do not take goes through codes and exact products in double, which hold any
+// element times any scale.
 #include "plena/numerics/hbm_codec.h"
 
 #include <algorithm>
@@ -20,32 +23,77 @@ constexpr int kScaleBias = 127;
 constexpr std::uint8_t kScaleNan = 0xFF;
 constexpr std::uint32_t kTabulatedWidth = 16;
 
-// Value of an E8M0 scale byte; a double holds all of them as normal numbers.
+// Elements handled at a time where a kernel stopped, or on the way through f32.
+constexpr std::size_t kPiece = 64;
+
+// 2^exponent for |exponent| <= 127.
+double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);
+}
+
+// Value of an E8M0 scale byte.
 double scale_value(std::uint8_t byte) {
   if (byte == kScaleNan) return std::numeric_limits<double>::quiet_NaN();
-  return std::ldexp(1.0, byte - kScaleBias);
+  return power_of_two(byte - kScaleBias);
 }
 
-// Byte of the scale of a block whose largest magnitude is `largest`, finite and not 0.
-std::uint8_t shared_scale(double largest, int emax) {
-  const int exponent = std::ilogb(largest) - emax;
-  return static_cast<std::uint8_t>(std::clamp(exponent, -kScaleBias, kScaleBias) + kScaleBias);
+// Exponent of the scale of a block whose largest magnitude is `largest`, finite and not 0.
+int shared_exponent(float largest, int emax) {
+  return std::clamp(std::ilogb(largest) - emax, -kScaleBias, kScaleBias);
 }
 
-// Largest magnitude of n row values; NaN or infinity if one of them is.
-double largest_magnitude(ElementType format, const void* row, std::size_t first, std::size_t n) {
-  double largest = 0;
-  for (std::size_t i = first; i < first + n; ++i) {
-    const double magnitude = std::fabs(row_value(format, row, i));
+// Largest magnitude of n values; NaN or infinity if one of them is.
+float largest_magnitude(const float* values, std::size_t n) {
+  float largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float magnitude = std::fabs(values[i]);
     if (!std::isfinite(magnitude)) return magnitude;
     largest = std::max(largest, magnitude);
   }
   return largest;
 }
 
+// Where a plain type means the same as an SRAM format, a row of it is one.
+bool is_sram_format(DataType type) {
+  const ElementType element = type.element;
+  return !type.is_mx() && (element == kBf16 || element == kFp16 || element == kFp32);
+}
+
+bool is_aligned(const void* address, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+void* element_at(ElementType format, void* row, std::size_t i) {
+  return static_cast<std::uint8_t*>(row) + i * storage_bytes(format);
+}
+
+const void* element_at(ElementType format, const void* row, std::size_t i) {
+  return static_cast<const std::uint8_t*>(row) + i * storage_bytes(format);
+}
+
+// One format to another by way of f32, which holds both.
+void convert_row(const VectorKernels& from, ElementType from_format, const void* in,
+                 const VectorKernels& to, ElementType to_format, void* out, std::size_t n) {
+  alignas(64) std::array<float, kPiece> values;
+  for (std::size_t i = 0; i < n; i += kPiece) {
+    const std::size_t piece = std::min(kPiece, n - i);
+    from.to_f32(element_at(from_format, in, i), values.data(), piece);
+    to.from_f32(values.data(), element_at(to_format, out, i), piece);
+  }
+}
+
 }  // namespace
 
-HbmCodec::HbmCodec(DataType hbm, ElementType sram) : hbm_(hbm), sram_(sram) {
+HbmCodec::HbmCodec(DataType hbm, ElementType sram, SimdTarget target)
+    : hbm_(hbm),
+      sram_(sram),
+      emax_(element_emax(hbm.element)),
+      kernels_(simd_block_kernels(target, hbm, sram)),
+      sram_lanes_(&vector_kernels(sram, target)) {
+  if (is_sram_format(hbm)) {
+    plain_lanes_ = &vector_kernels(hbm.element, target);
+    return;
+  }
   if (hbm.width() > kTabulatedWidth) return;
   element_values_.resize(std::size_t{1} << hbm.width());
   for (std::uint32_t code = 0; code < element_values_.size(); ++code) {
@@ -55,46 +103,112 @@ HbmCodec::HbmCodec(DataType hbm, ElementType sram) : hbm_(hbm), sram_(sram) {
 
 void HbmCodec::decode(const std::uint8_t* elements, const std::uint8_t* scales, std::uint64_t first,
                       std::size_t n, void* out) const {
-  const std::uint32_t width = hbm_.width();
-  const std::uint64_t first_bit = first % 8 * width % 8;
-  const std::uint64_t first_in_block = hbm_.is_mx() ? first % hbm_.block : 0;
+  const auto first_bit = static_cast<std::uint32_t>(first % 8 * hbm_.width() % 8);
+  if (!hbm_.is_mx()) return decode_plain(elements, first_bit, n, out);
+  const auto first_in_block = static_cast<std::uint32_t>(first % hbm_.block);
+  const bool kernel_fits = kernels_.decode != nullptr && first_in_block == 0;
+  const std::size_t step = std::max<std::size_t>(kPiece, hbm_.block);  // whole blocks
+  for (std::size_t i = 0; i < n;) {
+    if (kernel_fits) {
+      i += kernels_.decode(elements + i, scales + i / hbm_.block, hbm_.block, n - i,
+                           element_at(sram_, out, i));
+    }
+    const std::size_t end = kernel_fits ? std::min(n, (i / step + 1) * step) : n;
+    decode_blocks(elements, scales, first_bit, first_in_block, i, end, out);
+    i = end;
+  }
+}
+
+void HbmCodec::decode_plain(const std::uint8_t* elements, std::uint32_t first_bit, std::size_t n,
+                            void* out) const {
+  if (plain_lanes_ != nullptr && is_aligned(elements, storage_bytes(hbm_.element))) {
+    convert_row(*plain_lanes_, hbm_.element, elements, *sram_lanes_, sram_, out, n);
+    return;
+  }
+  constexpr std::uint8_t kOne = kScaleBias;
+  std::array<std::uint32_t, kPiece> codes;
+  PackedReader reader(elements, first_bit, hbm_.width());
+  for (std::size_t i = 0; i < n; i += kPiece) {
+    const std::size_t piece = std::min(kPiece, n - i);
+    for (std::size_t k = 0; k < piece; ++k) codes[k] = reader.next();
+    decode_codes(codes.data(), piece, kOne, i, out);
+  }
+}
+
+void HbmCodec::decode_blocks(const std::uint8_t* elements, const std::uint8_t* scales,
+                             std::uint32_t first_bit, std::uint32_t first_in_block,
+                             std::size_t begin, std::size_t end, void* out) const {
+  std::array<std::uint32_t, kPiece> codes;
+  const std::uint64_t bit = first_bit + std::uint64_t{begin} * hbm_.width();
+  PackedReader reader(elements + bit / 8, bit % 8, hbm_.width());
+  for (std::size_t i = begin; i < end;) {
+    const std::size_t in_block = (first_in_block + i) % hbm_.block;
+    const std::size_t run = std::min({kPiece, end - i, hbm_.block - in_block});
+    for (std::size_t k = 0; k < run; ++k) codes[k] = reader.next();
+    decode_codes(codes.data(), run, scales[(first_in_block + i) / hbm_.block], i, out);
+    i += run;
+  }
+}
+
+void HbmCodec::decode_codes(const std::uint32_t* codes, std::size_t n, std::uint8_t scale,
+                            std::size_t at, void* out) const {
+  const double factor = scale_value(scale);
   for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t code = read_packed(elements, first_bit + i * width, width);
-    double value = element_values_.empty() ? element_value(hbm_.element, code, hbm_.is_mx())
-                                           : element_values_[code];
-    // A double holds the product exactly, so that the only rounding is the one to the SRAM format.
-    if (hbm_.is_mx()) value *= scale_value(scales[(first_in_block + i) / hbm_.block]);
-    set_row_bits(sram_, out, i, encode_fp(sram_, value));
+    const double value = element_values_.empty()
+                             ? element_value(hbm_.element, codes[i], hbm_.is_mx())
+                             : element_values_[codes[i]];
+    set_row_bits(sram_, out, at + i, encode_fp(sram_, value * factor));
   }
 }
 
 void HbmCodec::encode(const void* row, std::size_t n, std::uint8_t* elements,
                       std::uint8_t* scales) const {
-  std::memset(elements, 0, n * hbm_.width() / 8);
-  if (!hbm_.is_mx()) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::uint32_t code = round_to_plain_element(hbm_.element, row_value(sram_, row, i));
-      write_packed(elements, i * hbm_.width(), hbm_.width(), code);
+  if (!hbm_.is_mx()) return encode_plain(row, n, elements);
+  const std::uint32_t width = hbm_.width();
+  for (std::size_t i = 0; i < n;) {
+    if (kernels_.encode != nullptr) {
+      i += kernels_.encode(element_at(sram_, row, i), n - i, elements + i, scales + i / hbm_.block);
+      if (i == n) return;
     }
+    const std::size_t end = kernels_.encode != nullptr ? std::min(n, i + kPiece) : n;
+    std::memset(elements + i * width / 8, 0, (end - i) * width / 8);
+    for (; i < end; i += hbm_.block) scales[i / hbm_.block] = encode_block(row, i, elements);
+  }
+}
+
+void HbmCodec::encode_plain(const void* row, std::size_t n, std::uint8_t* elements) const {
+  if (plain_lanes_ != nullptr && is_aligned(elements, storage_bytes(hbm_.element))) {
+    convert_row(*sram_lanes_, sram_, row, *plain_lanes_, hbm_.element, elements, n);
     return;
   }
-  for (std::size_t first = 0; first < n; first += hbm_.block) {
-    scales[first / hbm_.block] = encode_block(row, first, elements);
+  const std::uint32_t width = hbm_.width();
+  std::memset(elements, 0, n * width / 8);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t code = round_to_plain_element(hbm_.element, row_value(sram_, row, i));
+    write_packed(elements, std::uint64_t{i} * width, width, code);
   }
 }
 
 std::uint8_t HbmCodec::encode_block(const void* row, std::size_t first,
                                     std::uint8_t* elements) const {
-  const double largest = largest_magnitude(sram_, row, first, hbm_.block);
-  if (!std::isfinite(largest)) return kScaleNan;  // the elements stay 0
-  if (largest == 0) return 0;
-  const std::uint8_t scale = shared_scale(largest, element_emax(hbm_.element));
-  for (std::size_t i = first; i < first + hbm_.block; ++i) {
-    const double scaled = std::ldexp(row_value(sram_, row, i), kScaleBias - scale);
-    write_packed(elements, i * hbm_.width(), hbm_.width(),
-                 round_to_block_element(hbm_.element, scaled));
+  float largest = 0;
+  for (std::size_t i = 0; i < hbm_.block; i += kPiece) {
+    std::array<float, kPiece> values;
+    const std::size_t piece = std::min<std::size_t>(kPiece, hbm_.block - i);
+    sram_lanes_->to_f32(element_at(sram_, row, first + i), values.data(), piece);
+    const float of_piece = largest_magnitude(values.data(), piece);
+    if (!std::isfinite(of_piece)) return kScaleNan;  // the elements stay 0
+    largest = std::max(largest, of_piece);
   }
-  return scale;
+  if (largest == 0) return 0;
+  const int shared = shared_exponent(largest, emax_);
+  const double factor = power_of_two(-shared);
+  for (std::size_t i = first; i < first + hbm_.block; ++i) {
+    const std::uint32_t code =
+        round_to_block_element(hbm_.element, row_value(sram_, row, i) * factor);
+    write_packed(elements, std::uint64_t{i} * hbm_.width(), hbm_.width(), code);
+  }
+  return static_cast<std::uint8_t>(shared + kScaleBias);
 }
 
 }  // namespace plena

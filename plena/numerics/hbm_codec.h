@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "plena/config/data_type.h"
+#include "plena/numerics/simd_kernels.h"
+#include "plena/numerics/simd_target.h"
 
 namespace plena {
 
@@ -20,7 +22,7 @@ int element_emax(ElementType element);
 /// holds whatever tables make it fast.
 class HbmCodec {
  public:
-  HbmCodec(DataType hbm, ElementType sram);
+  HbmCodec(DataType hbm, ElementType sram, SimdTarget target = simd_target());
 
   /// Decodes elements first … first+n-1 of a tensor. `elements` points at the byte that holds the
   /// first bit of element `first` (bit first*width of the element region, so the bit offset inside
@@ -36,12 +38,27 @@ class HbmCodec {
   [[nodiscard]] DataType hbm_type() const { return hbm_; }
 
  private:
+  void decode_plain(const std::uint8_t* elements, std::uint32_t first_bit, std::size_t n,
+                    void* out) const;
+  // Elements `begin` … `end`-1 of a decode() call, the first of which is element `first_in_block`
+  // of its block.
+  void decode_blocks(const std::uint8_t* elements, const std::uint8_t* scales,
+                     std::uint32_t first_bit, std::uint32_t first_in_block, std::size_t begin,
+                     std::size_t end, void* out) const;
+  // Codes that share a scale.
+  void decode_codes(const std::uint32_t* codes, std::size_t n, std::uint8_t scale, std::size_t at,
+                    void* out) const;
+  void encode_plain(const void* row, std::size_t n, std::uint8_t* elements) const;
   // Encodes the block at row element `first`; returns its scale byte.
   std::uint8_t encode_block(const void* row, std::size_t first, std::uint8_t* elements) const;
 
   DataType hbm_;
   ElementType sram_;
-  std::vector<float> element_values_;  // by code, for elements of up to 16 bits
+  int emax_;
+  BlockKernels kernels_;
+  const VectorKernels* sram_lanes_;
+  const VectorKernels* plain_lanes_ = nullptr;  // where a plain type is a format of its own
+  std::vector<float> element_values_;           // by code, for elements of up to 16 bits
 };
 
 }  // namespace plena

@@ -5,19 +5,36 @@
 
 namespace plena {
 
-/// The `width` bits that start at bit `first_bit` of `bytes`; touches only bytes that hold them.
-inline std::uint32_t read_packed(const std::uint8_t* bytes, std::uint64_t first_bit,
-                                 std::uint32_t width) {
-  const std::uint8_t* byte = bytes + first_bit / 8;
-  const auto offset = static_cast<std::uint32_t>(first_bit % 8);
-  std::uint64_t window = 0;
-  for (std::uint32_t got = 0; got < offset + width; got += 8) {
-    window |= static_cast<std::uint64_t>(*byte++) << got;
-  }
-  return static_cast<std::uint32_t>(window >> offset & ((std::uint64_t{1} << width) - 1));
-}
+/// Reads codes of `width` bits one after the other, from bit `first_bit` < 8 of `bytes` on; touches
+/// only bytes that hold them.
+class PackedReader {
+ public:
+  PackedReader(const std::uint8_t* bytes, std::uint64_t first_bit, std::uint32_t width)
+      : byte_(bytes), skip_(static_cast<std::uint32_t>(first_bit)), width_(width) {}
 
-/// Sets those bits to `code`, which has no others; the bits must be 0 before.
+  std::uint32_t next() {
+    while (held_ < skip_ + width_) {
+      window_ |= static_cast<std::uint64_t>(*byte_++) << held_;
+      held_ += 8;
+    }
+    const auto code =
+        static_cast<std::uint32_t>(window_ >> skip_ & ((std::uint64_t{1} << width_) - 1));
+    window_ >>= skip_ + width_;
+    held_ -= skip_ + width_;
+    skip_ = 0;
+    return code;
+  }
+
+ private:
+  const std::uint8_t* byte_;
+  std::uint32_t skip_;  // bits before the next code
+  std::uint32_t width_;
+  std::uint64_t window_ = 0;
+  std::uint32_t held_ = 0;  // bits in the window
+};
+
+/// Sets the `width` bits from bit `first_bit` of `bytes` on to `code`, which has no others; the
+/// bits must be 0 before.
 inline void write_packed(std::uint8_t* bytes, std::uint64_t first_bit, std::uint32_t width,
                          std::uint32_t code) {
   std::uint8_t* byte = bytes + first_bit / 8;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "plena/numerics/float_format.h"
+#include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
 #include "plena/numerics/simd_target.h"
 #include "plena/numerics/vector_kernels.h"
@@ -305,6 +306,112 @@ TEST_P(SimdVectorKernels, MayWriteOverTheirOperands) {
   }
 }
 
+class SimdHbmCodec : public ::testing::TestWithParam<SimdTarget> {
+ protected:
+  static void expect_decode_equal(DataType type, ElementType sram, std::uint64_t first,
+                                  std::size_t n, std::mt19937& random) {
+    SCOPED_TRACE(::testing::Message()
+                 << "block " << type.block << " first " << first << " n " << n);
+    std::vector<std::uint8_t> elements(n * type.width() / 8 + 9);
+    std::vector<std::uint8_t> scales(n / type.block + 2);
+    for (auto& byte : elements) byte = static_cast<std::uint8_t>(random());
+    // Most scales are ordinary, a few are at the ends of the range.
+    const bool any = random() % 4 == 0;
+    for (auto& byte : scales)
+      byte = static_cast<std::uint8_t>(any ? random() : 100 + random() % 60);
+    // Few rows of random codes lack a NaN; half of them are rid of theirs.
+    if (random() % 2 == 0) {
+      for (auto& byte : elements) byte = (byte & 0x7F) == 0x7F ? byte ^ 1 : byte;
+    }
+    Row out(sram, n), expected(sram, n);
+    HbmCodec(type, sram, GetParam()).decode(elements.data(), scales.data(), first, n, out.bytes());
+    HbmCodec(type, sram, SimdTarget::Portable)
+        .decode(elements.data(), scales.data(), first, n, expected.bytes());
+    ASSERT_EQ(out, expected);
+  }
+
+  static void expect_encode_equal(DataType type, const Row& row, std::size_t n) {
+    std::vector<std::uint8_t> elements(n * type.width() / 8), scales(n / type.block);
+    std::vector<std::uint8_t> expected_elements = elements, expected_scales = scales;
+    HbmCodec(type, row.format, GetParam()).encode(row.bytes(), n, elements.data(), scales.data());
+    HbmCodec(type, row.format, SimdTarget::Portable)
+        .encode(row.bytes(), n, expected_elements.data(), expected_scales.data());
+    ASSERT_EQ(scales, expected_scales);
+    ASSERT_EQ(elements, expected_elements);
+  }
+};
+
+TEST_P(SimdHbmCodec, DecodesAsThePortableOneFromAnyPlaceAndOfAnyLength) {
+  std::mt19937 random(23);
+  for (const ElementType element : {kE4M3, kE5M2, kE2M1, ElementType::integer(8)}) {
+    for (const ElementType sram : {kBf16, kFp32, kFp16}) {
+      for (const std::uint32_t block : {8, 16, 24, 32, 64, 128, 256}) {
+        const DataType type = DataType::mx(element, block);
+        for (std::size_t n = 1; n < 300; n += 13) expect_decode_equal(type, sram, 0, n, random);
+        for (int i = 0; i < 20; ++i) {
+          expect_decode_equal(type, sram, block * (random() % 9), 1 + random() % 600, random);
+          expect_decode_equal(type, sram, random() % 300, 1 + random() % 600, random);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SimdHbmCodec, DecodesEveryE4m3CodeWithEveryScaleAsThePortableOne) {
+  const DataType type = DataType::mx(kE4M3, 8);
+  for (const ElementType sram : {kBf16, kFp32}) {
+    const HbmCodec ours(type, sram, GetParam()), portable(type, sram, SimdTarget::Portable);
+    for (unsigned scale = 0; scale < 256; ++scale) {
+      std::vector<std::uint8_t> elements(512), scales(64, static_cast<std::uint8_t>(scale));
+      for (std::size_t i = 0; i < 512; ++i) {
+        // The second half without NaNs, so that no vector of it is left to the slow path for them.
+        const auto code = static_cast<std::uint8_t>(i);
+        elements[i] = i >= 256 && (code & 0x7F) == 0x7F ? 0 : code;
+      }
+      Row out(sram, 512), expected(sram, 512);
+      ours.decode(elements.data(), scales.data(), 0, 512, out.bytes());
+      portable.decode(elements.data(), scales.data(), 0, 512, expected.bytes());
+      ASSERT_EQ(out, expected) << "scale " << scale;
+    }
+  }
+}
+
+TEST_P(SimdHbmCodec, EncodesAsThePortableOne) {
+  for (const ElementType element : {kE4M3, kE5M2, kE3M2, ElementType::integer(8)}) {
+    for (const ElementType sram : {kBf16, kFp32}) {
+      for (const std::uint32_t block : {8, 32}) {
+        for (const Draw draw : {Draw::Ordinary, Draw::SomeSpecial, Draw::AnyBits}) {
+          for (std::size_t n = block; n <= 640; n += block) {
+            Values values(static_cast<unsigned>(n), draw);
+            expect_encode_equal(DataType::mx(element, block), random_row(sram, n, values), n);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every bf16 beside a largest value that gives the block one scale after the other, so that every
+// value is rounded as a normal, a subnormal and to nothing.
+TEST_P(SimdHbmCodec, EncodesEveryBf16AtEveryDistanceFromTheLargestAsThePortableOne) {
+  for (const std::uint32_t exponent : {1, 8, 9, 23, 24, 25, 100, 127, 130, 200, 253, 254}) {
+    constexpr std::size_t kBlocks = 1024;
+    Row row(kBf16, kBlocks * 8);
+    for (std::uint32_t start = 0; start < 1U << 16; start += 7 * kBlocks) {
+      std::size_t at = 0;
+      for (std::size_t block = 0; block < kBlocks; ++block) {
+        row.set(at++, exponent << 7 | (block & 0x7F));
+        for (std::uint32_t i = 0; i < 7; ++i) {
+          const auto bits = static_cast<std::uint32_t>(start + block * 7 + i) & 0xFFFF;
+          const bool larger = (bits >> 7 & 0xFF) > exponent;  // keep the first one the largest
+          row.set(at++, larger ? (bits & 0x807F) | exponent << 7 : bits);
+        }
+      }
+      expect_encode_equal(DataType::mx(kE4M3, 8), row, kBlocks * 8);
+    }
+  }
+}
+
 // The portable kernels are what the others are compared with.
 std::vector<SimdTarget> simd_targets() {
   std::vector<SimdTarget> targets = supported_simd_targets();
@@ -314,10 +421,12 @@ std::vector<SimdTarget> simd_targets() {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SimdMatrixKernels);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SimdVectorKernels);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SimdHbmCodec);
 INSTANTIATE_TEST_SUITE_P(Targets, SimdMatrixKernels, ::testing::ValuesIn(simd_targets()),
                          target_name);
 INSTANTIATE_TEST_SUITE_P(Targets, SimdVectorKernels, ::testing::ValuesIn(simd_targets()),
                          target_name);
+INSTANTIATE_TEST_SUITE_P(Targets, SimdHbmCodec, ::testing::ValuesIn(simd_targets()), target_name);
 
 TEST(SimdTarget, IsParsedByNameAndRefusedWithTheNamesThereAre) {
   EXPECT_EQ(parse_simd_target("portable"), SimdTarget::Portable);
