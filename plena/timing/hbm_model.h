@@ -1,0 +1,113 @@
+// The memory behind the transfer units: when rows of a transfer arrive (timing.md, rule 6).
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+
+#include "plena/base/error.h"
+#include "plena/timing/transfer_rows.h"
+#include "plena/timing/unit.h"
+
+namespace plena {
+
+/// Names a transfer while it is alive.
+using Ticket = std::uint32_t;
+
+/// What one transfer needs beside its rows.
+struct TransferStart {
+  Unit unit{};
+  Cycle issue = 0;
+  Cycle before = 1;  // cycles from issue to the first burst offered
+  Cycle after = 3;   // cycles from a row's last burst to its delivery
+};
+
+/// What went over the memory's pins, in bursts of 32 bytes.
+struct BurstTraffic {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+
+  [[nodiscard]] std::uint64_t total() const { return read + written; }
+};
+
+/// The most a memory can move: bursts in so many machine cycles.
+struct PeakRate {
+  std::uint64_t bursts = 8;
+  std::uint64_t cycles = 1;
+
+  /// Cycles that many bursts take at least.
+  [[nodiscard]] Cycle cycles_for(std::uint64_t moved) const {
+    return (moved * cycles + bursts - 1) / bursts;
+  }
+  [[nodiscard]] double bytes_per_cycle() const {
+    return static_cast<double>(kBurstBytes * bursts) / static_cast<double>(cycles);
+  }
+};
+
+/// Conversion between the machine's clock and the memory's: a tick of the memory takes
+/// cycles / ticks machine cycles, both lowest terms.
+class ClockRatio {
+ public:
+  ClockRatio() = default;
+  /// Tick length in femtoseconds, machine clock in MHz.
+  ClockRatio(std::uint64_t tick_fs, std::uint64_t clock_mhz) {
+    // A cycle is 10^9 / clock_mhz femtoseconds.
+    const std::uint64_t up = tick_fs * clock_mhz;
+    const std::uint64_t common = std::gcd(up, kFemtosecondsTimesMhz);
+    cycles_ = up / common;
+    ticks_ = kFemtosecondsTimesMhz / common;
+  }
+
+  /// The first cycle that starts no earlier than a tick.
+  [[nodiscard]] Cycle cycle_at(std::uint64_t tick) const {
+    return ticks_ == 1 ? tick * cycles_ : (tick * cycles_ + ticks_ - 1) / ticks_;
+  }
+  /// The first tick no earlier than the start of a cycle.
+  [[nodiscard]] std::uint64_t tick_at(Cycle cycle) const {
+    return cycles_ == 1 ? cycle * ticks_ : (cycle * ticks_ + cycles_ - 1) / cycles_;
+  }
+  /// The rate of `bursts` a tick.
+  [[nodiscard]] PeakRate rate(std::uint64_t bursts) const { return {bursts * ticks_, cycles_}; }
+  /// Whether no two cycles share a tick.
+  [[nodiscard]] bool tick_per_cycle() const { return ticks_ >= cycles_; }
+
+ private:
+  static constexpr std::uint64_t kFemtosecondsTimesMhz = 1'000'000'000;
+  std::uint64_t cycles_ = 1;
+  std::uint64_t ticks_ = 1;
+};
+
+/// Time in the memory goes on only as far as a question needs. Transfers start in the order of
+/// their issue; a question may be asked at any time, and answers never change.
+class HbmModel {
+ public:
+  virtual ~HbmModel() = default;
+
+  virtual Ticket start(const TransferStart& start, const TransferRows& rows) = 0;
+
+  /// When rows first … last have been delivered (a store: taken by the memory).
+  virtual Cycle delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) = 0;
+  /// When the last burst of a transfer has been accepted by the memory.
+  virtual Cycle accepted(Ticket ticket) = 0;
+  /// When the last row has been delivered.
+  virtual Cycle complete(Ticket ticket) = 0;
+  /// The same two as questions that let the memory go on no further than `horizon`.
+  virtual bool accepted_by(Ticket ticket, Cycle horizon) = 0;
+  virtual bool complete_by(Ticket ticket, Cycle horizon) = 0;
+  /// The earliest completion among some transfers.
+  virtual Cycle first_complete(std::span<const Ticket> tickets) = 0;
+  /// Nobody will ask about this transfer again.
+  virtual void release(Ticket ticket) = 0;
+
+  [[nodiscard]] virtual PeakRate peak() const = 0;
+  [[nodiscard]] const BurstTraffic& traffic() const { return traffic_; }
+  /// Why the memory cannot go on, if it cannot: requests that never finish. All answers are 0 then.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+
+ protected:
+  BurstTraffic traffic_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace plena

@@ -1,0 +1,73 @@
+// How time passes from instruction to instruction: one model for each way to overlap them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plena/timing/accounts.h"
+#include "plena/timing/hbm_model.h"
+#include "plena/timing/timed_program.h"
+
+namespace plena {
+
+/// One instruction as it was placed in time. A transfer's `complete` is 0 here: it is told later.
+struct IssueEvent {
+  std::uint32_t pc = 0;
+  Unit unit{};
+  Cycle issue = 0;
+  Cycle complete = 0;
+  std::uint64_t stall = 0;  // cycles it was the next to issue and could not
+  Cause cause{};            // of the stall
+};
+
+struct TransferEvent {
+  std::uint32_t pc = 0;
+  Unit unit{};
+  Cycle issue = 0;
+  Cycle complete = 0;
+};
+
+/// Watches a run in time, for traces.
+class TimelineListener {
+ public:
+  virtual ~TimelineListener() = default;
+  virtual void issued(const IssueEvent& event) = 0;
+  virtual void transferred(const TransferEvent& event) = 0;
+};
+
+class IssueModel {
+ public:
+  /// `program` and `hbm` must outlive the model.
+  IssueModel(const TimedProgram& program, HbmModel& hbm)
+      : program_(program), hbm_(hbm), accounts_(program.timed.size()) {}
+  IssueModel(const IssueModel&) = delete;
+  IssueModel& operator=(const IssueModel&) = delete;
+  virtual ~IssueModel() = default;
+
+  /// The instruction at `pc` has retired on `machine`. `int_address` is what an S_LD_INT read.
+  virtual void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) = 0;
+
+  /// Waits until everything is complete, transfers included; what comes later starts after that.
+  virtual void drain() = 0;
+
+  /// Cycles up to the last drain().
+  [[nodiscard]] Cycle total() const { return total_; }
+  [[nodiscard]] const std::vector<InstructionAccount>& accounts() const { return accounts_; }
+  /// Of all units up to the last drain(); nothing where there are as many units as wanted.
+  [[nodiscard]] virtual std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts()
+      const = 0;
+
+  void set_listener(TimelineListener* listener) { listener_ = listener; }
+
+ protected:
+  const TimedProgram& program_;
+  HbmModel& hbm_;
+  std::vector<InstructionAccount> accounts_;  // by pc
+  Cycle total_ = 0;
+  TimelineListener* listener_ = nullptr;
+};
+
+}  // namespace plena

@@ -1,0 +1,469 @@
+#include "plena/timing/pipelined_issue.h"
+
+namespace plena {
+
+// ------------------------------------------------------------ ranges of the on-chip memories
+
+// The stamp a read or write of each range waits for (rule 2).
+struct PipelinedIssue::WaitForRanges {
+  PipelinedIssue& p;
+  Stamp latest = 0;
+
+  void vram_read(std::uint64_t first, std::uint32_t lanes, std::uint32_t rows, std::uint64_t step) {
+    for (std::uint32_t r = 0; r < rows; ++r, first += step) {
+      latest = std::max(latest,
+                        p.vram_.written(first, lanes, [&](Stamp s) { return p.row_delivered(s); }));
+    }
+  }
+  void vram_write(std::uint64_t first, std::uint32_t lanes, std::uint32_t rows,
+                  std::uint64_t step) {
+    for (std::uint32_t r = 0; r < rows; ++r, first += step) {
+      latest = std::max(latest,
+                        p.vram_.touched(first, lanes, [&](Stamp s) { return p.row_delivered(s); }));
+    }
+  }
+  // A tile in flight is awaited only as far as the rows that are read.
+  void tile_read(std::uint64_t address, std::uint32_t first_row, std::uint32_t rows) {
+    Stamp written = p.mram_.tile(address).written;
+    if (is_in_flight(written)) {
+      const std::uint32_t row = row_of_ticket(written) + first_row;
+      written = stamp_at(p.hbm_.delivered(ticket_of(written), row, row + rows - 1), true);
+    }
+    latest = std::max(latest, written);
+  }
+  void fp_read(std::uint64_t first, std::uint64_t count) {
+    latest = std::max(latest, p.fp_mem_.written(first, count));
+  }
+  void fp_write(std::uint64_t first, std::uint64_t count) {
+    latest = std::max(latest, p.fp_mem_.touched(first, count));
+  }
+  void int_read(std::uint64_t first, std::uint64_t count) {
+    latest = std::max(latest, p.int_mem_.written(first, count));
+  }
+  void int_write(std::uint64_t first, std::uint64_t count) {
+    latest = std::max(latest, p.int_mem_.touched(first, count));
+  }
+};
+
+// What an instruction leaves behind in its ranges (rule 3). A read that ends with the issue cycle
+// holds up nobody, since the next instruction issues later.
+struct PipelinedIssue::MarkRanges {
+  PipelinedIssue& p;
+  bool reads_last;  // beyond the issue cycle
+  Stamp read;
+  Stamp done;
+
+  void vram_read(std::uint64_t first, std::uint32_t lanes, std::uint32_t rows, std::uint64_t step) {
+    if (!reads_last) return;
+    for (std::uint32_t r = 0; r < rows; ++r, first += step) p.vram_.read(first, lanes, read);
+  }
+  void vram_write(std::uint64_t first, std::uint32_t lanes, std::uint32_t rows,
+                  std::uint64_t step) {
+    for (std::uint32_t r = 0; r < rows; ++r, first += step) p.vram_.write(first, lanes, done);
+  }
+  void tile_read(std::uint64_t address, std::uint32_t /*first_row*/, std::uint32_t /*rows*/) {
+    if (!reads_last) return;
+    Stamp& tile_read = p.mram_.tile(address).read;
+    tile_read = std::max(tile_read, read);
+  }
+  void fp_read(std::uint64_t first, std::uint64_t count) {
+    if (reads_last) p.fp_mem_.read(first, count, read);
+  }
+  void fp_write(std::uint64_t first, std::uint64_t count) { p.fp_mem_.write(first, count, done); }
+  void int_read(std::uint64_t first, std::uint64_t count) {
+    if (reads_last) p.int_mem_.read(first, count, read);
+  }
+  void int_write(std::uint64_t first, std::uint64_t count) { p.int_mem_.write(first, count, done); }
+};
+
+// ------------------------------------------------------------ construction
+
+Result<std::unique_ptr<PipelinedIssue>> PipelinedIssue::create(const TimedProgram& program,
+                                                               HbmModel& hbm,
+                                                               const Machine& machine,
+                                                               std::uint32_t queue_depth) {
+  auto vram = VramTimes::create(machine.settings);
+  if (!vram) return tl::unexpected(std::move(vram).error());
+  auto mram = MramTimes::create(machine.settings);
+  if (!mram) return tl::unexpected(std::move(mram).error());
+  return std::unique_ptr<PipelinedIssue>(
+      new PipelinedIssue(program, hbm, machine, queue_depth, std::move(*vram), std::move(*mram)));
+}
+
+PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const Machine& machine,
+                               std::uint32_t queue_depth, VramTimes vram, MramTimes mram)
+    : IssueModel(program, hbm),
+      rules_(machine),
+      vram_elements_(machine.vram_elements()),
+      queue_depth_(queue_depth),
+      vram_(std::move(vram)),
+      mram_(std::move(mram)),
+      fp_mem_(machine.fp_mem.size()),
+      int_mem_(machine.int_mem.size()) {}
+
+// ------------------------------------------------------------ one instruction
+
+void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) {
+  const TimedInstruction& i = program_.timed[pc];
+  switch (i.kind) {
+    case TimedKind::Registers:
+    case TimedKind::SetSpecial:
+    case TimedKind::Nothing:
+      retire_registers(pc, i);
+      break;
+    case TimedKind::LoopStart:
+      retire_registers(pc, i);
+      loop_written_[i.rd] = ready_[i.rd];
+      break;
+    case TimedKind::LoopEnd:
+      retire_loop_end(pc, i);
+      break;
+    case TimedKind::Load:
+    case TimedKind::Store:
+      retire_transfer(machine, pc, i);
+      break;
+    default:
+      retire_ranges(machine, pc, i, int_address);
+      break;
+  }
+}
+
+void PipelinedIssue::retire_registers(std::uint32_t pc, const TimedInstruction& i) {
+  Conditions conditions;
+  conditions.registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
+  if (i.kind == TimedKind::SetSpecial)
+    conditions.registers = std::max(conditions.registers, destination_free(i));
+  const Cycle at = issue(pc, i, conditions);
+  complete(pc, i, at + i.latency);
+}
+
+// The loop unit forwards a counter that it wrote itself; one that the body wrote is awaited
+// (rule 5).
+void PipelinedIssue::retire_loop_end(std::uint32_t pc, const TimedInstruction& i) {
+  Conditions conditions;
+  if (ready_[i.rd] != loop_written_[i.rd]) conditions.registers = ready_[i.rd];
+  const Cycle at = issue(pc, i, conditions);
+  complete(pc, i, at + i.latency);
+  loop_written_[i.rd] = ready_[i.rd];
+}
+
+void PipelinedIssue::retire_ranges(const Machine& machine, std::uint32_t pc,
+                                   const TimedInstruction& i, std::uint64_t int_address) {
+  WaitForRanges wait{*this};
+  visit_ranges(i, machine, rules_, int_address, wait);
+  const Cycle at = issue(pc, i, {.registers = sources_ready(i), .ranges = wait.latest});
+  const Cycle done = compute_done(i, at);
+  MarkRanges mark{*this, i.interval > 1, stamp_at(at + i.interval), stamp_at(done)};
+  visit_ranges(i, machine, rules_, int_address, mark);
+  if (i.interval > 1) mark_special_reads(i, at + i.interval);
+  complete(pc, i, done);
+}
+
+// A write-out is ready `latency` after both its issue and the last compute into the array (rule 4).
+Cycle PipelinedIssue::compute_done(const TimedInstruction& i, Cycle at) {
+  Cycle& computed = computed_[static_cast<std::size_t>(i.shape)];
+  if (i.kind == TimedKind::WriteOut) return std::max(at, computed) + i.latency;
+  if (i.kind == TimedKind::Compute) computed = std::max(computed, at + i.latency);
+  return at + i.latency;
+}
+
+Cycle PipelinedIssue::sources_ready(const TimedInstruction& i) const {
+  Cycle latest = ready_[i.sources[0]];
+  for (std::size_t n = 1; n < i.sources.size(); ++n)
+    latest = std::max(latest, ready_[i.sources[n]]);
+  return latest;
+}
+
+// Special registers are written only after earlier reads and writes, like ranges (rule 3).
+Cycle PipelinedIssue::destination_free(const TimedInstruction& i) const {
+  return std::max(ready_[i.destination], special_read_[i.destination]);
+}
+
+void PipelinedIssue::mark_special_reads(const TimedInstruction& i, Cycle until) {
+  for (const Slot slot : i.sources) {
+    if (slot >= kAddrSlot) special_read_[slot] = std::max(special_read_[slot], until);
+  }
+}
+
+// ------------------------------------------------------------ issue and completion
+
+Cycle PipelinedIssue::issue(std::uint32_t pc, const TimedInstruction& i,
+                            const Conditions& conditions) {
+  Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
+  const Cycle at = std::max(
+      std::max(next_issue_, unit_free),
+      std::max(std::max(conditions.registers, cycle_of(conditions.ranges)), conditions.queue));
+  ++accounts_[pc].executions;
+  stalled_ = 0;
+  if (at != next_issue_) stall(pc, i, at, conditions);
+  unit_free = at + i.interval;
+  next_issue_ = at + 1;
+  return at;
+}
+
+// Charges the cycles from the earliest issue to `at` to the condition that held last (rule 7).
+void PipelinedIssue::stall(std::uint32_t pc, const TimedInstruction& i, Cycle at,
+                           const Conditions& conditions) {
+  const auto cause = [&] {
+    const bool range = cycle_of(conditions.ranges) == at;
+    if (range && is_of_transfer(conditions.ranges)) return Cause::HbmData;
+    if (conditions.registers == at) return Cause::Register;
+    if (range) return Cause::SramRange;
+    const bool unit = unit_free_[static_cast<std::size_t>(i.unit)] == at;
+    if (unit && i.unit != Unit::Control) return Cause::BusyUnit;
+    return unit ? Cause::Control : Cause::FullQueue;
+  }();
+  stalled_ = at - next_issue_;
+  stall_cause_ = cause;
+  accounts_[pc].causes[cause] += stalled_;
+
+  // The unit waits where it is not still busy with its own last instruction.
+  const auto unit = static_cast<std::size_t>(i.unit);
+  const Cycle busy = is_transfer_unit(i.unit) ? transfers_busy_until(i.unit, at) : unit_free_[unit];
+  const Cycle free = std::max(next_issue_, busy);
+  if (at > free) waiting_[unit][cause] += at - free;
+}
+
+void PipelinedIssue::complete(std::uint32_t pc, const TimedInstruction& i, Cycle done) {
+  // A later write to the same register completes after the earlier one (rule 3).
+  Cycle& ready = ready_[i.destination];
+  done = std::max(done, ready + 1);
+  ready = done;
+  ready_[kSinkSlot] = 0;
+  if (done >= latest_) {
+    latest_ = done;
+    latest_pc_ = pc;
+  }
+  if (listener_ != nullptr) [[unlikely]]
+    tell_issue(pc, i, next_issue_ - 1, done);
+}
+
+void PipelinedIssue::tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done) {
+  listener_->issued({pc, i.unit, at, done, stalled_, stall_cause_});
+}
+
+// ------------------------------------------------------------ transfers
+
+void PipelinedIssue::retire_transfer(const Machine& machine, std::uint32_t pc,
+                                     const TimedInstruction& i) {
+  LiveTransfer transfer{.pc = pc,
+                        .sram_first = machine.gp[i.rd],
+                        .rows = transfer_rows(machine, program_.instructions[pc])};
+  Conditions conditions{.registers = sources_ready(i)};
+  conditions.ranges = std::max(wait_for_sram(i, transfer), wait_for_stores(transfer.rows));
+  conditions.queue = wait_for_place(i.unit);
+
+  const Cycle at = issue(pc, i, conditions);
+  if (live(i.unit).size() >= queue_depth_) land_complete(i.unit, at);
+  transfer.issue = at;
+  const Cycle before = 1;
+  transfer.ticket = hbm_.start({i.unit, at, before, i.latency - before}, transfer.rows);
+  mark_sram(i, transfer);
+  if (i.interval > 1) mark_special_reads(i, at + i.interval);
+  live(i.unit).push_back(transfer);
+  if (listener_ != nullptr) [[unlikely]]
+    tell_issue(pc, i, at, 0);
+}
+
+namespace {
+
+// Rows of a transfer that fit into Vector SRAM; under rs-hbm-bytes the others are dropped.
+std::uint32_t rows_inside(const TransferRows& rows, std::uint64_t first,
+                          std::uint64_t vram_elements) {
+  const std::uint64_t room = vram_elements > first ? (vram_elements - first) / rows.length : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(rows.count, room));
+}
+
+}  // namespace
+
+Stamp PipelinedIssue::wait_for_sram(const TimedInstruction& i, const LiveTransfer& transfer) {
+  Stamp latest = 0;
+  if (i.unit == Unit::LoadM) {
+    const std::uint64_t tile_elements = std::uint64_t{rules_.mlen} * rules_.mlen;
+    for (std::uint32_t row = 0; row < transfer.rows.count; row += rules_.mlen) {
+      MramTimes::Tile& tile = mram_.tile(transfer.sram_first + row / rules_.mlen * tile_elements);
+      Stamp written = tile.written;
+      if (is_in_flight(written)) {
+        const std::uint32_t first = row_of_ticket(written);
+        written =
+            stamp_at(hbm_.delivered(ticket_of(written), first, first + rules_.mlen - 1), true);
+      }
+      latest = std::max(latest, std::max(written, tile.read));
+    }
+    return latest;
+  }
+  WaitForRanges wait{*this};
+  const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, vram_elements_);
+  if (i.unit == Unit::LoadV) {
+    wait.vram_write(transfer.sram_first, rules_.vlen, rows, rules_.vlen);
+  } else {
+    wait.vram_read(transfer.sram_first, rules_.vlen, rows, rules_.vlen);
+  }
+  return wait.latest;
+}
+
+void PipelinedIssue::mark_sram(const TimedInstruction& i, const LiveTransfer& transfer) {
+  if (i.unit == Unit::LoadM) {
+    const std::uint64_t tile_elements = std::uint64_t{rules_.mlen} * rules_.mlen;
+    for (std::uint32_t row = 0; row < transfer.rows.count; row += rules_.mlen) {
+      mram_.tile(transfer.sram_first + row / rules_.mlen * tile_elements).written =
+          in_flight(transfer.ticket, row);
+    }
+    return;
+  }
+  const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, vram_elements_);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const std::uint64_t first = transfer.sram_first + std::uint64_t{row} * rules_.vlen;
+    if (i.unit == Unit::LoadV) {
+      vram_.write(first, rules_.vlen, in_flight(transfer.ticket, row));
+    } else {
+      vram_.read(first, rules_.vlen, stamp_at(transfer.issue + 1 + row));
+    }
+  }
+}
+
+namespace {
+
+bool meet(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+bool rows_meet(const HbmRow& a, const HbmRow& b) {
+  return meet(a.element_address, a.element_bytes, b.element_address, b.element_bytes) ||
+         meet(a.element_address, a.element_bytes, b.scale_address, b.scale_bytes) ||
+         meet(a.scale_address, a.scale_bytes, b.element_address, b.element_bytes) ||
+         meet(a.scale_address, a.scale_bytes, b.scale_address, b.scale_bytes);
+}
+
+// All rows of a transfer as one: from the first byte of each kind to the last.
+HbmRow extent(const TransferRows& rows) {
+  HbmRow all = rows.row(0);
+  const HbmRow last = rows.row(rows.count - 1);
+  all.element_bytes = last.element_address + last.element_bytes - all.element_address;
+  all.scale_bytes = last.scale_address + last.scale_bytes - all.scale_address;
+  return all;
+}
+
+bool overlap(const TransferRows& a, const TransferRows& b) {
+  const HbmRow b_extent = extent(b);
+  if (!rows_meet(extent(a), b_extent)) return false;
+  for (std::uint32_t i = 0; i < a.count; ++i) {
+    const HbmRow row = a.row(i);
+    if (!rows_meet(row, b_extent)) continue;
+    for (std::uint32_t j = 0; j < b.count; ++j) {
+      if (rows_meet(row, b.row(j))) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+// A transfer waits until every earlier store to its bytes has been accepted (rules 2 and 6).
+Stamp PipelinedIssue::wait_for_stores(const TransferRows& rows) {
+  Stamp latest = 0;
+  for (const LiveTransfer& store : live(Unit::Store)) {
+    if (hbm_.accepted_by(store.ticket, next_issue_) || !overlap(rows, store.rows)) continue;
+    latest = std::max(latest, stamp_at(hbm_.accepted(store.ticket), true));
+  }
+  return latest;
+}
+
+// When a place among a unit's transfers is free.
+Cycle PipelinedIssue::wait_for_place(Unit unit) {
+  const auto& transfers = live(unit);
+  if (transfers.size() < queue_depth_) return 0;
+  std::vector<Ticket> tickets;
+  tickets.reserve(transfers.size());
+  for (const LiveTransfer& transfer : transfers) tickets.push_back(transfer.ticket);
+  return hbm_.first_complete(tickets);
+}
+
+void PipelinedIssue::land_complete(Unit unit, Cycle horizon) {
+  auto& transfers = live(unit);
+  bool oldest = true;
+  std::erase_if(transfers, [&](const LiveTransfer& transfer) {
+    if (!hbm_.complete_by(transfer.ticket, horizon)) {
+      oldest = false;
+      return false;
+    }
+    land(transfer, unit, oldest);
+    return true;
+  });
+}
+
+// A transfer is complete: its rows get their final times. One that overtook an older one adds
+// nothing to the time its unit has been moving, since the older one still is.
+void PipelinedIssue::land(const LiveTransfer& transfer, Unit unit, bool oldest) {
+  const Cycle done = hbm_.complete(transfer.ticket);
+  if (unit == Unit::LoadM) {
+    const std::uint64_t tile_elements = std::uint64_t{rules_.mlen} * rules_.mlen;
+    for (std::uint32_t row = 0; row < transfer.rows.count; row += rules_.mlen) {
+      Stamp& written = mram_.tile(transfer.sram_first + row / rules_.mlen * tile_elements).written;
+      if (written == in_flight(transfer.ticket, row)) written = stamp_at(done, true);
+    }
+  } else if (unit == Unit::LoadV) {
+    const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, vram_elements_);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      vram_.land(transfer.sram_first + std::uint64_t{row} * rules_.vlen,
+                 in_flight(transfer.ticket, row), stamp_at(done, true));
+    }
+  }
+  if (oldest) {
+    Cycle& covered = covered_[static_cast<std::size_t>(unit)];
+    const Cycle from = std::max(transfer.issue, covered);
+    if (done > from) moving_[static_cast<std::size_t>(unit)] += done - from;
+    covered = std::max(covered, done);
+  }
+  if (done > latest_) {
+    latest_ = done;
+    latest_pc_ = transfer.pc;
+  }
+  if (listener_ != nullptr) [[unlikely]]
+    listener_->transferred({transfer.pc, unit, transfer.issue, done});
+  hbm_.release(transfer.ticket);
+}
+
+Cycle PipelinedIssue::transfers_busy_until(Unit unit, Cycle horizon) {
+  Cycle latest = std::min(covered_[static_cast<std::size_t>(unit)], horizon);
+  for (const LiveTransfer& transfer : live(unit)) {
+    if (!hbm_.complete_by(transfer.ticket, horizon)) return horizon;
+    latest = std::max(latest, hbm_.complete(transfer.ticket));
+  }
+  return latest;
+}
+
+// ------------------------------------------------------------ the end
+
+// Cycles after the last issue go to the instruction that completes last (rule 7).
+void PipelinedIssue::drain() {
+  for (const Unit unit : {Unit::LoadM, Unit::LoadV, Unit::Store}) {
+    for (const LiveTransfer& transfer : live(unit)) land(transfer, unit, true);
+    live(unit).clear();
+  }
+  if (latest_ > next_issue_) {
+    const bool moves = is_transfer_unit(program_.timed[latest_pc_].unit);
+    accounts_[latest_pc_].causes[moves ? Cause::HbmData : Cause::Completion] +=
+        latest_ - next_issue_;
+    next_issue_ = latest_;
+  }
+  total_ = next_issue_;
+  for (std::size_t pc = 0; pc < accounts_.size(); ++pc)
+    accounts_[pc].causes[Cause::Issue] = accounts_[pc].executions;
+}
+
+std::optional<std::array<UnitAccount, kUnitCount>> PipelinedIssue::unit_accounts() const {
+  std::array<UnitAccount, kUnitCount> units{};
+  for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
+    const TimedInstruction& i = program_.timed[pc];
+    units[static_cast<std::size_t>(i.unit)].busy += accounts_[pc].executions * i.interval;
+  }
+  for (std::size_t u = 0; u < kUnitCount; ++u) {
+    if (is_transfer_unit(static_cast<Unit>(u))) units[u].busy = moving_[u];
+    units[u].waiting = waiting_[u];
+    units[u].nothing_to_do = total_ - units[u].busy - waiting_[u].total();
+  }
+  return units;
+}
+
+}  // namespace plena

@@ -1,0 +1,40 @@
+// For the tests of this room: small programs as text, run on a machine with a clock.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "plena/timing/ideal_hbm.h"
+#include "plena/timing/timing.h"
+
+namespace plena {
+
+/// Instructions of a program, one a line, operands as in the reference; `#` starts a comment.
+std::vector<Instruction> instructions_of(std::string_view text);
+
+/// What a run looked like in time.
+struct TimedRun {
+  std::vector<Cycle> issues;     // of each instruction that retired, in program order
+  std::vector<Cycle> completes;  // transfers: when the last row arrived
+  std::vector<std::uint64_t> stalls;
+  std::vector<Cause> causes;  // of the stalls
+  Cycle total = 0;
+  std::unique_ptr<Timing> timing;
+};
+
+struct TimedRunOptions {
+  TimingProfile profile;
+  IdealHbmSettings hbm;
+  Settings settings;
+  Dialect dialect;
+};
+
+/// Options of a run with a built-in profile on the specification's machine and the ideal memory.
+TimedRunOptions run_with(const std::string& profile);
+
+/// Runs a program from reset to its end or its trap.
+TimedRun timed_run(const std::vector<Instruction>& instructions, const TimedRunOptions& options);
+TimedRun timed_run(std::string_view text, const TimedRunOptions& options);
+
+}  // namespace plena

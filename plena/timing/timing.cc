@@ -1,0 +1,54 @@
+#include "plena/timing/timing.h"
+
+#include "plena/timing/dataflow_issue.h"
+#include "plena/timing/pipelined_issue.h"
+#include "plena/timing/serial_issue.h"
+
+namespace plena {
+
+namespace {
+
+template <class Model>
+Result<std::unique_ptr<IssueModel>> as_issue_model(Result<std::unique_ptr<Model>> made) {
+  if (!made) return forward_error(made);
+  return std::unique_ptr<IssueModel>(std::move(*made));
+}
+
+Result<std::unique_ptr<IssueModel>> make_model(const TimingProfile& profile,
+                                               const TimedProgram& program, HbmModel& hbm,
+                                               const Machine& machine) {
+  switch (profile.overlap) {
+    case Overlap::Serial:
+      return std::unique_ptr<IssueModel>(std::make_unique<SerialIssue>(program, hbm));
+    case Overlap::Pipelined:
+      return as_issue_model(PipelinedIssue::create(program, hbm, machine, profile.queue_depth));
+    case Overlap::Ideal:
+      return as_issue_model(DataflowIssue::create(program, hbm, machine));
+  }
+  return fail(ErrorCode::Usage, "the profile does not say how instructions overlap");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Timing>> Timing::create(const TimingProfile& profile,
+                                               std::unique_ptr<HbmModel> hbm,
+                                               const std::vector<Instruction>& instructions,
+                                               const Machine& machine) {
+  std::unique_ptr<Timing> timing(new Timing(profile, std::move(hbm), machine));
+  auto program =
+      TimedProgram::create(instructions, machine.settings, machine.dialect, timing->profile_);
+  if (!program) return forward_error(program);
+  timing->program_ = std::make_unique<const TimedProgram>(std::move(*program));
+  auto model = make_model(timing->profile_, *timing->program_, *timing->hbm_, machine);
+  if (!model) return forward_error(model);
+  timing->model_ = std::move(*model);
+  return timing;
+}
+
+Status Timing::drain() {
+  if (!hbm_->failure()) model_->drain();
+  if (hbm_->failure()) return tl::unexpected(*hbm_->failure());
+  return {};
+}
+
+}  // namespace plena
