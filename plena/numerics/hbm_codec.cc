@@ -82,6 +82,33 @@ void convert_row(const VectorKernels& from, ElementType from_format, const void*
   }
 }
 
+bool is_finite_bf16(std::uint16_t bits) {
+  return (bits & 0x7F80) != 0x7F80;
+}
+bool is_zero_bf16(std::uint16_t bits) {
+  return (bits & 0x7FFF) == 0;
+}
+
+// The table of an element type of up to 8 bits; bf16 holds all but the widest of those exactly.
+BlockValueTable block_value_table(const std::vector<float>& values) {
+  BlockValueTable table;
+  int least = 0xFF;
+  int most = 0;
+  for (const float value : values) {
+    const std::uint16_t bits = f32_to_bf16(value);
+    const int exponent = bits >> 7 & 0xFF;
+    if (is_finite_bf16(bits) && !is_zero_bf16(bits)) {
+      if (bf16_to_f32(bits) != value || exponent == 0) return {};
+      least = std::min(least, exponent);
+      most = std::max(most, exponent);
+    }
+    table.bits.push_back(bits);
+  }
+  table.least_exponent = 1 - least;
+  table.most_exponent = 254 - most;
+  return table;
+}
+
 }  // namespace
 
 HbmCodec::HbmCodec(DataType hbm, ElementType sram, SimdTarget target)
@@ -98,6 +125,9 @@ HbmCodec::HbmCodec(DataType hbm, ElementType sram, SimdTarget target)
   element_values_.resize(std::size_t{1} << hbm.width());
   for (std::uint32_t code = 0; code < element_values_.size(); ++code) {
     element_values_[code] = static_cast<float>(element_value(hbm.element, code, hbm.is_mx()));
+  }
+  if (hbm.is_mx() && hbm.width() <= 8 && (sram == kBf16 || sram == kFp32)) {
+    bf16_values_ = block_value_table(element_values_);
   }
 }
 
@@ -122,6 +152,7 @@ void HbmCodec::decode(const std::uint8_t* elements, const std::uint8_t* scales, 
 void HbmCodec::decode_plain(const std::uint8_t* elements, std::uint32_t first_bit, std::size_t n,
                             void* out) const {
   if (plain_lanes_ != nullptr && is_aligned(elements, storage_bytes(hbm_.element))) {
+    if (hbm_.element == sram_) return sram_lanes_->canonical(elements, out, n);
     convert_row(*plain_lanes_, hbm_.element, elements, *sram_lanes_, sram_, out, n);
     return;
   }
@@ -152,6 +183,18 @@ void HbmCodec::decode_blocks(const std::uint8_t* elements, const std::uint8_t* s
 
 void HbmCodec::decode_codes(const std::uint32_t* codes, std::size_t n, std::uint8_t scale,
                             std::size_t at, void* out) const {
+  const int exponent = scale - kScaleBias;
+  if (exponent >= bf16_values_.least_exponent && exponent <= bf16_values_.most_exponent) {
+    const int shift = sram_ == kFp32 ? 16 : 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      std::uint16_t bits = bf16_values_.bits[codes[i]];
+      if (is_finite_bf16(bits) && !is_zero_bf16(bits)) {
+        bits = static_cast<std::uint16_t>(bits + (exponent << 7));
+      }
+      set_row_bits(sram_, out, at + i, std::uint32_t{bits} << shift);
+    }
+    return;
+  }
   const double factor = scale_value(scale);
   for (std::size_t i = 0; i < n; ++i) {
     const double value = element_values_.empty()
@@ -178,6 +221,7 @@ void HbmCodec::encode(const void* row, std::size_t n, std::uint8_t* elements,
 
 void HbmCodec::encode_plain(const void* row, std::size_t n, std::uint8_t* elements) const {
   if (plain_lanes_ != nullptr && is_aligned(elements, storage_bytes(hbm_.element))) {
+    if (hbm_.element == sram_) return sram_lanes_->canonical(row, elements, n);
     convert_row(*sram_lanes_, sram_, row, *plain_lanes_, hbm_.element, elements, n);
     return;
   }

@@ -18,6 +18,14 @@ double element_value(ElementType element, std::uint32_t code, bool fixed_point);
 /// Exponent of the largest finite element (mx.md).
 int element_emax(ElementType element);
 
+/// Elements of an MX type as bf16 bits, by code, and the scales that can be applied by adding to
+/// the exponent field: those that keep every finite value a normal bf16.
+struct BlockValueTable {
+  std::vector<std::uint16_t> bits;  // empty where bf16 does not hold every value
+  int least_exponent = 0;           // of a scale
+  int most_exponent = -1;
+};
+
 /// Converts rows between one HBM type and one SRAM format. Built once, when a program is prepared;
 /// holds whatever tables make it fast.
 class HbmCodec {
@@ -59,6 +67,7 @@ class HbmCodec {
   const VectorKernels* sram_lanes_;
   const VectorKernels* plain_lanes_ = nullptr;  // where a plain type is a format of its own
   std::vector<float> element_values_;           // by code, for elements of up to 16 bits
+  BlockValueTable bf16_values_;                 // by code, for elements of up to 8 bits
 };
 
 }  // namespace plena

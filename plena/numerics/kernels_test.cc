@@ -111,6 +111,27 @@ TEST(PortableVectorKernels, ElementaryFunctionsAreThoseOfTheScalarUnit) {
   }
 }
 
+TEST(PortableVectorKernels, CanonicalCopiesAllButNans) {
+  for (const ElementType format : kFormats) {
+    const std::uint32_t infinity = ((1U << format.exponent) - 1) << format.mantissa;
+    const std::uint32_t sign = 1U << (format.exponent + format.mantissa);
+    const std::uint32_t in[] = {0,
+                                sign,
+                                1,
+                                sign | (infinity - 1),
+                                infinity,
+                                sign | infinity,
+                                infinity + 1,
+                                sign | (sign - 1)};
+    Row row(format, 8), out(format, 8);
+    for (std::size_t i = 0; i < 8; ++i) row.set(i, in[i]);
+    portable_vector_kernels(format).canonical(row.words.data(), out.words.data(), 8);
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(out.get(i), i < 6 ? in[i] : canonical_nan(format));
+    }
+  }
+}
+
 TEST(PortableVectorKernels, SumIsTheBalancedTreeAndMaximumIgnoresNans) {
   std::mt19937 random(9);
   std::normal_distribution<float> normal(0, 5);

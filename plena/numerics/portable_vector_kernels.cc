@@ -72,6 +72,10 @@ void reciprocal_lanes(ElementType format, const void* a, void* out, std::size_t 
   map_bits(format, a, out, n, reciprocal_fp);
 }
 
+void canonical(ElementType format, const void* a, void* out, std::size_t n) {
+  map_values(format, a, out, n, [](float x) { return x; });
+}
+
 void to_f32(ElementType format, const void* row, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = row_value(format, row, i);
 }
@@ -108,6 +112,7 @@ struct Lanes {
       .min_scalar = bind<min_scalar>,
       .exp = bind<exp_lanes>,
       .reciprocal = bind<reciprocal_lanes>,
+      .canonical = bind<canonical>,
       .to_f32 = bind<to_f32>,
       .from_f32 = bind<from_f32>,
       .sum = bind<sum>,

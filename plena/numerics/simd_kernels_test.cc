@@ -183,7 +183,8 @@ class SimdVectorKernels : public ::testing::TestWithParam<SimdTarget> {
       (portable.*member)(a.bytes(), scalar, expected.bytes(), n);
       ASSERT_EQ(out, expected) << scalar;
     }
-    for (const auto member : {&VectorKernels::exp, &VectorKernels::reciprocal}) {
+    for (const auto member :
+         {&VectorKernels::exp, &VectorKernels::reciprocal, &VectorKernels::canonical}) {
       (ours.*member)(a.bytes(), out.bytes(), n);
       (portable.*member)(a.bytes(), expected.bytes(), n);
       ASSERT_EQ(out, expected);

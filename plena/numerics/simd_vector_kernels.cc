@@ -139,6 +139,18 @@ void min_scalar(const void* a, float scalar, void* out, std::size_t n) {
   map<Lanes>(a, out, n, [s](V32 x) HWY_ATTR { return minimum_with_number(x, s); });
 }
 
+// Without widening: what is above infinity as an integer is a NaN.
+void copy_bf16(const void* a, void* out, std::size_t n) {
+  const hn::Repartition<std::int16_t, F32> d;
+  each_chunk<Bf16Lanes>(a, out, n, [d](const std::uint16_t* from, std::uint16_t* to) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> d16;
+    const auto bits = hn::BitCast(d, hn::LoadU(d16, from));
+    const auto magnitude = hn::And(bits, hn::Set(d, 0x7FFF));
+    const auto nan = hn::Gt(magnitude, hn::Set(d, 0x7F80));
+    hn::StoreU(hn::BitCast(d16, hn::IfThenElse(nan, hn::Set(d, 0x7FC0), bits)), d16, to);
+  });
+}
+
 void exp_bf16_row(const void* a, void* out, std::size_t n) {
   map<Bf16Lanes>(a, out, n, [](V32 x) HWY_ATTR { return exp_for_bf16(x); });
 }
@@ -252,7 +264,8 @@ float maximum(const void* row, std::size_t n) {
 }
 
 template <class Lanes>
-constexpr VectorKernels kernels_of(VectorKernels::Unary exp_row, decltype(VectorKernels::to_f32) to,
+constexpr VectorKernels kernels_of(VectorKernels::Unary exp_row, VectorKernels::Unary canonical,
+                                   decltype(VectorKernels::to_f32) to,
                                    decltype(VectorKernels::from_f32) from) {
   return {.add = add<Lanes>,
           .subtract = subtract<Lanes>,
@@ -265,6 +278,7 @@ constexpr VectorKernels kernels_of(VectorKernels::Unary exp_row, decltype(Vector
           .min_scalar = min_scalar<Lanes>,
           .exp = exp_row,
           .reciprocal = reciprocal<Lanes>,
+          .canonical = canonical,
           .to_f32 = to,
           .from_f32 = from,
           .sum = sum<Lanes>,
@@ -272,9 +286,9 @@ constexpr VectorKernels kernels_of(VectorKernels::Unary exp_row, decltype(Vector
 }
 
 constexpr VectorKernels kBf16Kernels =
-    kernels_of<Bf16Lanes>(exp_bf16_row, bf16_to_f32_row, f32_to_bf16_row);
+    kernels_of<Bf16Lanes>(exp_bf16_row, copy_bf16, bf16_to_f32_row, f32_to_bf16_row);
 constexpr VectorKernels kF32Kernels =
-    kernels_of<F32Lanes>(exp_f32_row, f32_to_f32_row, f32_from_f32_row);
+    kernels_of<F32Lanes>(exp_f32_row, copy<F32Lanes>, f32_to_f32_row, f32_from_f32_row);
 #endif  // PLENA_HWY_HAS_FMA
 }  // namespace plena::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -29,6 +29,7 @@ struct VectorKernels {
   WithScalar min_scalar{};  // minimumNumber
   Unary exp{};
   Unary reciprocal{};
+  Unary canonical{};  // a copy in which every NaN is the canonical one
 
   void (*to_f32)(const void* row, float* out, std::size_t n){};
   void (*from_f32)(const float* values, void* out, std::size_t n){};  // one rounding, canonical NaN
