@@ -44,6 +44,8 @@ std::uint32_t exp_rounded(ElementType format, std::uint32_t bits) {
   if (std::isnan(x)) return canonical_nan(format);
   if (x > kOverflow) return encode_fp(format, HUGE_VAL);
   if (x < kUnderflow) return 0;
+  // 1 - |x| <= e^x <= 1 + 2|x| lies within the half steps around 1.
+  if (std::fabs(x) <= std::ldexp(1.0, -format.mantissa - 2)) return encode_fp(format, 1.0);
   const double y = std::exp(x);
   const std::uint32_t low = encode_fp(format, y * (1 - kErrorBound));
   const std::uint32_t high = encode_fp(format, y * (1 + kErrorBound));

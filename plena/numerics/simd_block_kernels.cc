@@ -29,81 +29,99 @@ constexpr std::size_t kHalf = kCodes / 2;           // bf16 of one vector
 constexpr std::size_t kGroup = 8;                   // bf16 of one 128-bit block
 constexpr std::size_t kGroups = kCodes / kGroup;
 
-constexpr int kScaleBias = 127;
-
-// Tables of 16 bytes for every 128-bit block, for TableLookupBytes.
+// A table of 16 bytes for every 128-bit block, for TableLookupBytes.
 HWY_INLINE V8 table(const std::uint8_t (&bytes)[16]) {
   return hn::LoadDup128(U8(), bytes);
 }
 
+// kValue in every lane, loaded from memory: what Set() makes GCC builds anew in every turn of a
+// loop, on the port of the shuffles.
+template <std::uint8_t kValue>
+HWY_INLINE V8 all_u8() {
+  static constexpr std::uint8_t kLanes[16] = {kValue, kValue, kValue, kValue, kValue, kValue,
+                                              kValue, kValue, kValue, kValue, kValue, kValue,
+                                              kValue, kValue, kValue, kValue};
+  return hn::LoadDup128(U8(), kLanes);
+}
+template <std::uint16_t kValue>
+HWY_INLINE V16 all_u16() {
+  static constexpr std::uint16_t kLanes[8] = {kValue, kValue, kValue, kValue,
+                                              kValue, kValue, kValue, kValue};
+  return hn::LoadDup128(U16(), kLanes);
+}
+
 // 64-bit groups of codes in an order that interleaving bytes within 128-bit blocks turns into the
 // order of the row: the first half of the groups in the lower halves of the blocks.
-using GroupOrder = decltype(hn::SetTableIndices(U32(), static_cast<const std::int32_t*>(nullptr)));
-
-HWY_INLINE GroupOrder spread_order() {
+HWY_INLINE V8 spread_groups(V8 codes) {
   HWY_ALIGN std::int32_t order[hn::MaxLanes(U32())];
   for (std::size_t group = 0; group < kGroups; ++group) {
     const std::size_t from = group / 2 + (group % 2) * (kGroups / 2);
     order[2 * group] = static_cast<std::int32_t>(2 * from);
     order[2 * group + 1] = static_cast<std::int32_t>(2 * from + 1);
   }
-  return hn::SetTableIndices(U32(), static_cast<const std::int32_t*>(order));
+  const auto indices = hn::SetTableIndices(U32(), static_cast<const std::int32_t*>(order));
+  return hn::BitCast(U8(), hn::TableLookupLanes(hn::BitCast(U32(), codes), indices));
 }
 
-HWY_INLINE V8 spread_groups(V8 codes, GroupOrder order) {
-  return hn::BitCast(U8(), hn::TableLookupLanes(hn::BitCast(U32(), codes), order));
-}
-
-// Unscaled bf16 bits of E4M3 codes, `lower` the first half of the row. The low nibble of a normal
-// code becomes the top of the bf16's low byte, the high nibble gives sign and exponent; the eight
-// subnormals have tables of their own.
+// Unscaled bf16 bits of E4M3 codes, `lower` the first half of the row.
 struct Bf16Bits {
   V16 lower;
   V16 upper;
 };
 
-HWY_INLINE Bf16Bits e4m3_to_bf16(V8 codes) {
+// A byte lookup sees only the low nibble of its index. The low nibble of a code becomes the top of
+// the bf16's low byte, the high nibble its sign and exponent. Magnitudes below 16 (zero, subnormals
+// and the first eight normals) have tables of their own; their high nibble gives the sign alone.
+HWY_INLINE Bf16Bits e4m3_to_bf16(V8 codes, V8 magnitude, V8 magnitude_mask) {
   static constexpr std::uint8_t kLow[16] = {0x00, 0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70,
                                             0x80, 0x90, 0xA0, 0xB0, 0xC0, 0xD0, 0xE0, 0xF0};
-  static constexpr std::uint8_t kHigh[16] = {0x3C, 0x3D, 0x3E, 0x3F, 0x40, 0x41, 0x42, 0x43,
-                                             0xBC, 0xBD, 0xBE, 0xBF, 0xC0, 0xC1, 0xC2, 0xC3};
-  // m * 2^-9 for m = 0 … 7: 0, 3B00, 3B80, 3BC0, 3C00, 3C20, 3C40, 3C60.
-  static constexpr std::uint8_t kSubnormalLow[16] = {0x00, 0x00, 0x80, 0xC0,
-                                                     0x00, 0x20, 0x40, 0x60};
-  static constexpr std::uint8_t kSubnormalHigh[16] = {0x00, 0x3B, 0x3B, 0x3B,
-                                                      0x3C, 0x3C, 0x3C, 0x3C};
+  static constexpr std::uint8_t kHigh[16] = {0x00, 0x3D, 0x3E, 0x3F, 0x40, 0x41, 0x42, 0x43,
+                                             0x80, 0xBD, 0xBE, 0xBF, 0xC0, 0xC1, 0xC2, 0xC3};
+  // m * 2^-9 for m = 0 … 7 (0, 3B00, 3B80, 3BC0, 3C00, 3C20, 3C40, 3C60), then 3C80 … 3CF0.
+  static constexpr std::uint8_t kSmallLow[16] = {0x00, 0x00, 0x80, 0xC0, 0x00, 0x20, 0x40, 0x60,
+                                                 0x80, 0x90, 0xA0, 0xB0, 0xC0, 0xD0, 0xE0, 0xF0};
+  static constexpr std::uint8_t kSmallHigh[16] = {0x00, 0x3B, 0x3B, 0x3B, 0x3C, 0x3C, 0x3C, 0x3C,
+                                                  0x3C, 0x3C, 0x3C, 0x3C, 0x3C, 0x3C, 0x3C, 0x3C};
   const U8 d;
-  const auto low_nibble = hn::And(codes, hn::Set(d, 0x0F));
   const auto high_nibble =
-      hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(U16(), codes))), hn::Set(d, 0x0F));
-  const auto subnormal = hn::Eq(hn::And(codes, hn::Set(d, 0x78)), hn::Zero(d));
-  const auto sign = hn::And(codes, hn::Set(d, 0x80));
-  const auto low = hn::IfThenElse(subnormal, hn::TableLookupBytes(table(kSubnormalLow), low_nibble),
-                                  hn::TableLookupBytes(table(kLow), low_nibble));
-  const auto high = hn::IfThenElse(
-      subnormal, hn::Or(hn::TableLookupBytes(table(kSubnormalHigh), low_nibble), sign),
-      hn::TableLookupBytes(table(kHigh), high_nibble));
+      hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(U16(), codes))), magnitude_mask);
+  const auto small = hn::Lt(hn::BitCast(I8(), magnitude), hn::BitCast(I8(), all_u8<16>()));
+  const auto is_small = hn::RebindMask(d, small);
+  const auto low = hn::IfThenElse(is_small, hn::TableLookupBytes(table(kSmallLow), magnitude),
+                                  hn::TableLookupBytes(table(kLow), magnitude));
+  const auto small_high = hn::TableLookupBytes(table(kSmallHigh), magnitude);
+  const auto high = hn::Or(hn::TableLookupBytes(table(kHigh), high_nibble),
+                           hn::IfThenElseZero(is_small, small_high));
   return {hn::BitCast(U16(), hn::InterleaveLower(d, low, high)),
           hn::BitCast(U16(), hn::InterleaveUpper(d, low, high))};
 }
 
-// For each bf16 of a vector, the byte of its scale among those of kCodes elements, moved to the
-// upper byte. `first_group` is the vector's first group of eight.
-HWY_INLINE V8 scale_places(std::size_t first_group, std::uint32_t block) {
-  HWY_ALIGN std::uint8_t places[kCodes];
-  for (std::size_t i = 0; i < kHalf; ++i) {
-    places[2 * i] = 0x80;  // a zero byte
-    places[2 * i + 1] = static_cast<std::uint8_t>((first_group + i / kGroup) * kGroup / block);
+// For each bf16 of half a vector of codes, the place of its scale byte among the kScales bytes of
+// the vector, for a lookup that moves it to the upper byte and clears the lower one.
+template <std::size_t kScales>
+struct ScalePlaces {
+  struct Half {
+    alignas(64) std::uint8_t bytes[kCodes];
+  };
+  static constexpr Half half(std::size_t first_group) {
+    Half places{};
+    for (std::size_t i = 0; i < kHalf; ++i) {
+      const std::size_t group = first_group + i / kGroup;
+      places.bytes[2 * i] = 0x80;
+      places.bytes[2 * i + 1] = static_cast<std::uint8_t>(group * kScales / kGroups);
+    }
+    return places;
   }
-  return hn::Load(U8(), places);
-}
+  static constexpr Half kLower = half(0);
+  static constexpr Half kUpper = half(kGroups / 2);
+};
 
-// Multiplies by 2^(scale - 127): adds to the exponent field of everything but zeros.
+// Multiplies by 2^(scale - 127): adds to the exponent field of everything but zeros, whose double
+// is 0 whatever their sign.
 HWY_INLINE V16 apply_scale(V16 bits, V8 exponents, V8 places) {
   const auto upper = hn::BitCast(I16(), hn::TableLookupBytes(exponents, places));
   const auto exponent = hn::BitCast(U16(), hn::ShiftRight<1>(upper));
-  const auto magnitude = hn::And(bits, hn::Set(U16(), 0x7FFF));
-  const auto zero = hn::Eq(magnitude, hn::Zero(U16()));
+  const auto zero = hn::Eq(hn::Add(bits, bits), hn::Zero(U16()));
   return hn::Add(bits, hn::IfThenZeroElse(zero, exponent));
 }
 
@@ -122,30 +140,38 @@ struct StoreF32 {
   }
 };
 
-// Scales from 2^-117 to 2^117 keep every finite E4M3 within the normal numbers of bf16.
-constexpr std::uint8_t kSafeExponent = 117;
+// Scales from 2^-117 to 2^117 keep every finite E4M3 within the normal numbers of bf16. Are all
+// eight bytes within 10 … 244? (Bytes of x below n have their top bit set in (x - n) & ~x.)
+HWY_INLINE bool scales_are_safe(std::uint64_t bytes) {
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  constexpr std::uint64_t kLeast = 10;
+  constexpr std::uint64_t kMost = 244;
+  const std::uint64_t below = (bytes - kEach * kLeast) & ~bytes;
+  const std::uint64_t above = (~bytes - kEach * (255 - kMost)) & bytes;
+  return ((below | above) & (kEach * 0x80)) == 0;
+}
 
-// kScales scale bytes cover the codes of one vector.
+// kScales scale bytes cover the codes of one vector; 2^block_bits elements have one.
 template <class Store, std::size_t kScales>
 HWY_INLINE std::size_t decode_e4m3_vectors(const std::uint8_t* elements, const std::uint8_t* scales,
-                                           std::uint32_t block, std::size_t n, void* out) {
+                                           unsigned block_bits, std::size_t n, void* out) {
   const U8 d;
   auto* to = static_cast<typename Store::Element*>(out);
-  const GroupOrder order = spread_order();
-  const V8 lower_places = scale_places(0, block);
-  const V8 upper_places = scale_places(kGroups / 2, block);
+  const V8 magnitude_mask = all_u8<0x7F>();  // also the code of NaN, and the bias of scales
+  const V8 lower_places = hn::Load(d, ScalePlaces<kScales>::kLower.bytes);
+  const V8 upper_places = hn::Load(d, ScalePlaces<kScales>::kUpper.bytes);
   std::size_t i = 0;
   for (; i + kCodes <= n; i += kCodes) {
     std::uint64_t scale_bytes = 0x7F7F7F7F7F7F7F7F;  // what is not loaded is 2^0, which is safe
-    std::memcpy(&scale_bytes, scales + i / block, kScales);
-    const hn::Repartition<std::uint64_t, U8> d64;
-    const V8 exponents = hn::Sub(hn::BitCast(d, hn::Set(d64, scale_bytes)), hn::Set(d, kScaleBias));
+    std::memcpy(&scale_bytes, scales + (i >> block_bits), kScales);
     const V8 codes = hn::LoadU(d, elements + i);
-    const V8 distance = hn::BitCast(d, hn::Abs(hn::BitCast(I8(), exponents)));
-    const auto unsafe = hn::Gt(distance, hn::Set(d, kSafeExponent));
-    const auto nan = hn::Eq(hn::And(codes, hn::Set(d, 0x7F)), hn::Set(d, 0x7F));
-    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Or(unsafe, nan)))) break;
-    const Bf16Bits bits = e4m3_to_bf16(spread_groups(codes, order));
+    const V8 magnitude = hn::And(codes, magnitude_mask);
+    const bool has_nan = !hn::AllFalse(d, hn::Eq(magnitude, magnitude_mask));
+    if (HWY_UNLIKELY(has_nan || !scales_are_safe(scale_bytes))) break;
+    const hn::Repartition<std::uint64_t, U8> d64;
+    const V8 exponents = hn::Sub(hn::BitCast(d, hn::Set(d64, scale_bytes)), magnitude_mask);
+    const V8 spread = spread_groups(codes);
+    const Bf16Bits bits = e4m3_to_bf16(spread, hn::And(spread, magnitude_mask), magnitude_mask);
     Store::store(apply_scale(bits.lower, exponents, lower_places), to + i);
     Store::store(apply_scale(bits.upper, exponents, upper_places), to + i + kHalf);
   }
@@ -155,15 +181,16 @@ HWY_INLINE std::size_t decode_e4m3_vectors(const std::uint8_t* elements, const s
 template <class Store>
 std::size_t decode_e4m3(const std::uint8_t* elements, const std::uint8_t* scales,
                         std::uint32_t block, std::size_t n, void* out) {
-  switch (block >= kCodes ? 1 : kCodes / block) {
+  const auto bits = static_cast<unsigned>(__builtin_ctz(block));
+  switch (block >= kCodes ? 1 : kCodes >> bits) {
     case 1:
-      return decode_e4m3_vectors<Store, 1>(elements, scales, block, n, out);
+      return decode_e4m3_vectors<Store, 1>(elements, scales, bits, n, out);
     case 2:
-      return decode_e4m3_vectors<Store, 2>(elements, scales, block, n, out);
+      return decode_e4m3_vectors<Store, 2>(elements, scales, bits, n, out);
     case 4:
-      return decode_e4m3_vectors<Store, 4>(elements, scales, block, n, out);
+      return decode_e4m3_vectors<Store, 4>(elements, scales, bits, n, out);
     default:
-      return decode_e4m3_vectors<Store, kGroups>(elements, scales, block, n, out);
+      return decode_e4m3_vectors<Store, kGroups>(elements, scales, bits, n, out);
   }
 }
 
@@ -181,13 +208,13 @@ HWY_INLINE V16 largest_of_group(V16 v) {
 HWY_INLINE V16 subnormal_codes(V16 magnitude, V16 below) {
   static constexpr std::uint8_t kPowers[16] = {8, 4, 2, 1};  // upper bytes of 2^(11-below)
   const U16 d;
-  const auto significand = hn::Or(hn::And(magnitude, hn::Set(d, 0x7F)), hn::Set(d, 0x80));
-  const auto place = hn::Or(hn::ShiftLeft<8>(hn::Min(below, hn::Set(d, 15))), hn::Set(d, 0x80));
+  const auto significand = hn::Or(hn::And(magnitude, all_u16<0x7F>()), all_u16<0x80>());
+  const auto place = hn::Or(hn::ShiftLeft<8>(hn::Min(below, all_u16<15>())), all_u16<0x80>());
   const auto power = hn::BitCast(d, hn::TableLookupBytes(table(kPowers), hn::BitCast(U8(), place)));
   const auto kept = hn::MulHigh(significand, power);
-  const auto rest = hn::Add(hn::Mul(significand, power), hn::And(kept, hn::Set(d, 1)));
-  const auto not_up = hn::Eq(hn::SaturatedSub(rest, hn::Set(d, 0x8000)), hn::Zero(d));
-  return hn::Add(kept, hn::IfThenZeroElse(not_up, hn::Set(d, 1)));
+  const auto rest = hn::Add(hn::Mul(significand, power), hn::And(kept, all_u16<1>()));
+  const auto not_up = hn::Eq(hn::SaturatedSub(rest, all_u16<0x8000>()), hn::Zero(d));
+  return hn::Add(kept, hn::IfThenZeroElse(not_up, all_u16<1>()));
 }
 
 // bf16 rows to E4M3 with blocks of eight, while the largest of every block is 0 or a finite number
@@ -205,32 +232,31 @@ std::size_t encode_e4m3(const void* row, std::size_t n, std::uint8_t* elements,
   std::size_t i = 0;
   for (; i + kHalf <= n; i += kHalf) {
     const V16 x = hn::LoadU(d, from + i);
-    const V16 magnitude = hn::And(x, hn::Set(d, 0x7FFF));
+    const V16 magnitude = hn::And(x, all_u16<0x7FFF>());
     const V16 largest = largest_of_group(magnitude);
     const V16 exponent = hn::ShiftRight<7>(largest);
     const auto all_zero = hn::Eq(largest, hn::Zero(d));
-    const V16 beyond = hn::SaturatedSub(hn::Sub(exponent, hn::Set(d, kLeastExponent)),
-                                        hn::Set(d, kMostExponent - kLeastExponent));
+    const V16 beyond = hn::SaturatedSub(hn::Sub(exponent, all_u16<kLeastExponent>()),
+                                        all_u16<kMostExponent - kLeastExponent>());
     if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Or(all_zero, hn::Eq(beyond, hn::Zero(d)))))) break;
 
     // x / 2^shared with the bias of E4M3: exponent and seven bits of mantissa, below 0x80 (as a
     // signed number) what is subnormal.
-    const V16 rebias = hn::ShiftLeft<7>(hn::Sub(exponent, hn::Set(d, kEmax + kE4m3Bias)));
+    const V16 rebias = hn::ShiftLeft<7>(hn::Sub(exponent, all_u16<kEmax + kE4m3Bias>()));
     const V16 scaled = hn::Sub(magnitude, rebias);
-    const V16 last_kept = hn::And(hn::ShiftRight<4>(scaled), hn::Set(d, 1));
-    const V16 normal =
-        hn::Min(hn::ShiftRight<4>(hn::Add(hn::Add(scaled, hn::Set(d, 7)), last_kept)),
-                hn::Set(d, kLargestCode));
+    const V16 last_kept = hn::And(hn::ShiftRight<4>(scaled), all_u16<1>());
+    const V16 normal = hn::Min(hn::ShiftRight<4>(hn::Add(hn::Add(scaled, all_u16<7>()), last_kept)),
+                               all_u16<kLargestCode>());
     const auto e4m3_exponent = hn::ShiftRight<7>(hn::BitCast(I16(), scaled));
     const V16 below = hn::BitCast(d, hn::Neg(e4m3_exponent));
     const auto is_normal = hn::RebindMask(d, hn::Gt(e4m3_exponent, hn::Zero(I16())));
     const V16 code = hn::IfThenElse(is_normal, normal, subnormal_codes(magnitude, below));
-    const V16 sign = hn::And(hn::ShiftRight<8>(x), hn::Set(d, 0x80));
+    const V16 sign = hn::And(hn::ShiftRight<8>(x), all_u16<0x80>());
     const V16 signed_code = hn::IfThenZeroElse(all_zero, hn::Or(code, sign));
     hn::StoreU(hn::DemoteTo(d8, hn::BitCast(I16(), signed_code)), d8, elements + i);
 
     HWY_ALIGN std::uint16_t scale[kHalf];
-    hn::Store(hn::SaturatedSub(exponent, hn::Set(d, kEmax)), d, scale);  // 0 for a block of zeros
+    hn::Store(hn::SaturatedSub(exponent, all_u16<kEmax>()), d, scale);  // 0 for a block of zeros
     for (std::size_t group = 0; group < kHalf / kGroup; ++group) {
       scales[i / kGroup + group] = static_cast<std::uint8_t>(scale[group * kGroup]);
     }

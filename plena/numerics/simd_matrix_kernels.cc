@@ -124,7 +124,7 @@ class Panel {
 
   static void accumulate(const ProductShape& shape, Operands<Element> from, float* out,
                          std::size_t out_stride) {
-    const std::size_t blocks = shape.n / shape.blen;
+    const std::size_t blocks = shape.n / (kBlen != 0 ? kBlen : shape.blen);
     PanelTile levels[kTreeLevels];  // one partial sum a level, as BlockTree has them
     std::size_t depth = 0;
     std::size_t done = 0;
@@ -208,10 +208,13 @@ class Panel {
   }
 };
 
-template <class Weights, class D, std::size_t kVectors>
+// Rows that share the widened weights of a step.
+constexpr std::size_t kManyRows = 4;
+
+// All rows of the panel, kRows at a time, then one by one.
+template <class Weights, class D, std::size_t kVectors, std::size_t kRows>
 HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weights::Element> from,
                               float* out, std::size_t out_stride) {
-  constexpr std::size_t kRows = 4;
   std::size_t r = 0;
   const auto run = [&]<std::size_t kCount>() {
     if (shape.blen == 4) {
@@ -223,7 +226,9 @@ HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weigh
     from.a += kCount * from.a_stride;
     out += kCount * out_stride;
   };
-  while (shape.rows - r >= kRows) run.template operator()<kRows>();
+  if constexpr (kRows > 1) {
+    while (shape.rows - r >= kRows) run.template operator()<kRows>();
+  }
   while (r < shape.rows) run.template operator()<1>();
 }
 
@@ -232,7 +237,7 @@ template <class Weights, std::size_t kLanes>
 void narrow_panels(ProductShape shape, Operands<typename Weights::Element> from, float* out,
                    std::size_t out_stride) {
   while (shape.columns >= kLanes) {
-    rows_of_panel<Weights, Floats<kLanes>, 1>(shape, from, out, out_stride);
+    rows_of_panel<Weights, Floats<kLanes>, 1, kManyRows>(shape, from, out, out_stride);
     shape.columns -= kLanes;
     from.weights += kLanes;
     out += kLanes;
@@ -255,12 +260,12 @@ void product(const ProductShape& shape, const float* a, std::size_t a_stride, co
     out += columns;
   };
   // A single row has registers for four vectors, four rows have them for two.
-  while (shape.rows < 4 && left.columns >= 4 * kLanes) {
-    rows_of_panel<Weights, AllFloats, 4>(left, from, out, out_stride);
+  while (shape.rows < kManyRows && left.columns >= 4 * kLanes) {
+    rows_of_panel<Weights, AllFloats, 4, 1>(left, from, out, out_stride);
     advance(4 * kLanes);
   }
   while (left.columns >= 2 * kLanes) {
-    rows_of_panel<Weights, AllFloats, 2>(left, from, out, out_stride);
+    rows_of_panel<Weights, AllFloats, 2, kManyRows>(left, from, out, out_stride);
     advance(2 * kLanes);
   }
   if (left.columns > 0) narrow_panels<Weights, kLanes>(left, from, out, out_stride);
