@@ -64,8 +64,9 @@ class AttentionTile {
     HeldGp selector(e_, "selector");
     e_.set(head, context_.row(context_.plan.heads), "queries head by head");
     e_.set(selector, context_.row(context_.plan.selectors, 1), "slot selectors");
+    if (layout_.groups == 1) e_.copy(query, queries_, "query row");
     Loop slots(e_, layout_.slots, "slots");
-    e_.copy(query, queries_);
+    if (layout_.groups > 1) e_.copy(query, queries_, "query rows");
     {
       Loop groups(e_, layout_.groups, "groups");
       e_.emit(Op::V_MUL_VV, {head, query, selector, kAllLanes});
@@ -82,7 +83,8 @@ class AttentionTile {
     HeldGp end(e_, "end of K");
     HeldGp score(e_, "scores");
     HeldGp tile(e_, "tile");
-    e_.emit(Op::S_LD_INT, {end, kZeroGp, context_.plan.cache_span.first});
+    e_.emit(Op::S_LD_INT, {end, kZeroGp, context_.plan.cache_span.first},
+            "span of the tiles so far");
     e_.copy(key, keys_, "K of this layer");
     e_.emit(Op::S_ADD_INT, {end, end, key});
     e_.set(score, context_.row(context_.plan.scores), "scores");
@@ -106,7 +108,8 @@ class AttentionTile {
     e_.comment("hide the positions to come");
     HeldGp score(e_, "scores");
     HeldGp mask(e_, "mask");
-    e_.emit(Op::S_LD_INT, {score, kZeroGp, context_.plan.score_span.first});
+    e_.emit(Op::S_LD_INT, {score, kZeroGp, context_.plan.score_span.first},
+            "span of the scores so far");
     e_.offset(score, score, context_.row(context_.plan.scores), "end of the scores");
     e_.set(mask, score_stride());
     e_.emit(Op::S_SUB_INT, {score, score, mask}, "scores of the last tile");
@@ -118,7 +121,8 @@ class AttentionTile {
 
   // Element of V where the walk over a layer's value tiles starts, and where it ends.
   void set_values(Gp value, Gp end) const {
-    e_.emit(Op::S_LD_INT, {end, kZeroGp, context_.plan.cache_span.first});
+    e_.emit(Op::S_LD_INT, {end, kZeroGp, context_.plan.cache_span.first},
+            "span of the tiles so far");
     e_.offset(value, keys_, layout_.tiles * context_.plan.cache_stride, "V of this layer");
     e_.emit(Op::S_ADD_INT, {end, end, value});
   }
@@ -147,7 +151,8 @@ class AttentionTile {
     Loop heads(e_, head_count(), "heads");
     {
       HeldGp end(e_, "end of scores");
-      e_.emit(Op::S_LD_INT, {end, kZeroGp, context_.plan.score_span.first});
+      e_.emit(Op::S_LD_INT, {end, kZeroGp, context_.plan.score_span.first},
+              "span of the scores so far");
       e_.emit(Op::S_ADD_INT, {end, end, head_scores});
       find_maximum(head_scores, end);
       add_up_values(head_scores, end);
@@ -161,7 +166,7 @@ class AttentionTile {
 
   void find_maximum(Gp head_scores, Gp end) const {
     HeldGp score(e_, "scores");
-    e_.emit(Op::S_LD_FP, {kMax, kZeroGp, context_.plan.lowest.first});
+    e_.emit(Op::S_LD_FP, {kMax, kZeroGp, context_.plan.lowest.first}, "lowest");
     e_.copy(score, head_scores);
     WalkLoop tiles(e_, score, end, "tiles of positions");
     e_.emit(Op::V_RED_MAX, {kMax, score, kAllLanes});
@@ -172,7 +177,7 @@ class AttentionTile {
     HeldGp score(e_, "scores");
     HeldGp tile(e_, "V tile");
     std::optional<HeldGp> value;
-    e_.emit(Op::S_ADD_FP, {kSum, kZeroFp, kZeroFp});
+    e_.emit(Op::S_ADD_FP, {kSum, kZeroFp, kZeroFp}, "sum = 0");
     e_.copy(score, head_scores);
     if (values_stay()) {
       e_.set(tile, context_.tile(context_.plan.value_tiles), "V tiles");
@@ -197,22 +202,20 @@ class AttentionTile {
   // attention[group] = the outputs of its slots, each in its own lanes.
   void gather_outputs() const {
     e_.comment("outputs of the heads, each in its own lanes");
-    HeldGp rows(e_, "attention");
-    HeldGp out(e_, "attention row");
+    HeldGp out(e_, "attention");
     HeldGp head(e_, "output");
     HeldGp selector(e_, "selector");
-    e_.offset(rows, queries_, to_attention(), "attention");
+    e_.offset(out, queries_, to_attention(), "attention");
     e_.set(selector, context_.row(context_.plan.selectors), "zeros, slot selectors");
     {
-      e_.copy(out, rows);
       Loop groups(e_, layout_.groups, "groups");
-      e_.emit(Op::V_ADD_VF, {out, selector, kZeroFp, kAllLanes}, "0");
+      e_.emit(Op::V_ADD_VF, {out, selector, kZeroFp, kAllLanes}, "zeros");
       step(context_, out, vlen_, layout_.groups);
     }
     e_.set(head, context_.row(context_.plan.heads), "outputs head by head");
     Loop slots(e_, layout_.slots, "slots");
     e_.advance(selector, vlen_);
-    e_.copy(out, rows);
+    if (layout_.groups > 1) e_.offset(out, queries_, to_attention(), "attention");
     Loop groups(e_, layout_.groups, "groups");
     e_.emit(Op::V_MUL_VV, {head, head, selector, kAllLanes});
     e_.emit(Op::V_ADD_VV, {out, out, head, kAllLanes});

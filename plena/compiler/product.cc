@@ -14,7 +14,8 @@ void emit_product(const KernelContext& context, const Block& inputs, std::uint64
   HeldGp partial(e, "scratch");
   e.set(tile, context.tile(context.plan.stage), "tile in use");
   e.set(y, context.row(outputs), outputs.name);
-  if (destination == Destination::AddTo) e.set(partial, context.row(context.plan.scratch));
+  if (destination == Destination::AddTo)
+    e.set(partial, context.row(context.plan.scratch), "scratch");
   if (input_tiles == 1) e.set(x, context.row(inputs), inputs.name);
   Loop over_outputs(e, output_tiles, "output tiles");
   if (input_tiles > 1) e.set(x, context.row(inputs), inputs.name);
