@@ -61,12 +61,23 @@ struct Image {
   Bytes tokenizer;  // the tokenizer's file, so that an image stands alone
 };
 
-/// Puts the initial contents of an image into a machine at reset.
+/// Whether every address of the image lies inside the memories its settings give, and the sizes in
+/// its manifest make sense. An error says which does not.
+Status check_image(const Image& image);
+
+/// Puts the initial contents of an image into a machine at reset that has its settings.
 Status preload(const Image& image, Machine& machine);
 
 /// Writes the image as a folder (manifest.json, program.mem, program.asm, settings.toml, hbm.bin,
-/// fp_mem.bin, int_mem.bin, tokenizer.bin); complete or absent.
+/// fp_mem.bin, int_mem.bin, tokenizer.bin); complete or absent. An image that is already there is
+/// replaced, anything else is an error. docs/image.md describes the files.
 Status save_image(const Image& image, const std::string& folder);
+
+/// Reads such a folder. Whatever is missing, malformed or out of range is an error that names the
+/// file; the result passed check_image().
 Result<Image> load_image(const std::string& folder);
+
+/// Whether `path` is a folder with a manifest, and so meant to be an image.
+bool is_image_folder(const std::string& path);
 
 }  // namespace plena

@@ -17,11 +17,7 @@ constexpr std::size_t kSramChunk = std::size_t{1} << 14;
 
 constexpr std::uint32_t kRsMemoryDepth = 1024;  // rs-memories: INT_MEM and FP_MEM
 
-// Elements kept in 2 or 4 bytes, written to state files in 1, 2 or 4.
-std::size_t file_bytes(ElementType element) {
-  return element.width() <= 8 ? 1 : element.width() <= 16 ? 2 : 4;
-}
-
+// Elements are kept in 2 or 4 bytes and written to state files in 1, 2 or 4.
 void widen(std::span<const std::uint8_t> from, std::size_t from_bytes, std::uint8_t* to,
            std::size_t to_bytes) {
   if (from_bytes == to_bytes) {
@@ -47,6 +43,10 @@ void narrow(const std::uint8_t* from, std::size_t from_bytes, std::vector<std::u
 }
 
 }  // namespace
+
+std::size_t state_file_bytes(ElementType element) {
+  return element.width() <= 8 ? 1 : element.width() <= 16 ? 2 : 4;
+}
 
 std::string_view array_shape_name(ArrayShape shape) {
   switch (shape) {
@@ -152,11 +152,11 @@ std::uint64_t Machine::element_count(MemoryKind kind) const {
 std::size_t Machine::file_element_bytes(MemoryKind kind) const {
   switch (kind) {
     case MemoryKind::Vram:
-      return file_bytes(vector_element());
+      return state_file_bytes(vector_element());
     case MemoryKind::Mram:
-      return file_bytes(matrix_element());
+      return state_file_bytes(matrix_element());
     case MemoryKind::FpMem:
-      return file_bytes(scalar_element());
+      return state_file_bytes(scalar_element());
     case MemoryKind::IntMem:
       return sizeof(std::uint32_t);
     case MemoryKind::Hbm:

@@ -51,6 +51,9 @@ struct LoopFrame {
   friend bool operator==(const LoopFrame&, const LoopFrame&) = default;
 };
 
+/// Bytes an element takes in a state file: 1, 2 or 4 by the width of its format.
+std::size_t state_file_bytes(ElementType element);
+
 struct Machine {
   Settings settings;
   Dialect dialect;

@@ -1,0 +1,83 @@
+// What an image means to a machine: its addresses checked, its contents put in place.
+#include "plena/compiler/image.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace plena {
+
+namespace {
+
+bool inside(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
+  return first <= size && count <= size - first;
+}
+
+tl::unexpected<Error> bad_image(std::string reason) {
+  return fail(ErrorCode::Format, "image: {}", std::move(reason));
+}
+
+Status check_inputs(const Manifest& manifest, std::uint32_t int_mem_depth) {
+  if (manifest.token_address >= int_mem_depth) {
+    return bad_image(fmt::format("the token goes to entry {} of INT_MEM, which has {}",
+                                 manifest.token_address, int_mem_depth));
+  }
+  for (const PositionInput& input : manifest.position_inputs) {
+    if (input.divide == 0) {
+      return bad_image(fmt::format("position input {} divides by 0", input.name));
+    }
+    if (input.address >= int_mem_depth) {
+      return bad_image(fmt::format("position input {} goes to entry {} of INT_MEM, which has {}",
+                                   input.name, input.address, int_mem_depth));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_image(const Image& image) {
+  const Settings& settings = image.settings;
+  const Manifest& manifest = image.manifest;
+  if (auto checked = check(settings); !checked) return checked;
+  if (image.program.words.empty()) return bad_image("the program is empty");
+  if (manifest.vocab == 0) return bad_image("the vocabulary is empty");
+  if (manifest.context == 0) return bad_image("the context has no positions");
+  if (auto checked = check_inputs(manifest, settings.int_sram_depth); !checked) return checked;
+
+  const std::uint64_t vram_elements = settings.vector_sram_size * settings.vlen;
+  if (!inside(manifest.logits_address, manifest.vocab, vram_elements)) {
+    return bad_image(fmt::format("{} logits at element {} leave Vector SRAM, which has {}",
+                                 manifest.vocab, manifest.logits_address, vram_elements));
+  }
+  for (const HbmSegment& segment : image.hbm) {
+    if (inside(segment.address, segment.bytes.size(), settings.hbm_size)) continue;
+    return bad_image(fmt::format("{} bytes of {} at 0x{:X} leave HBM, which has {}",
+                                 segment.bytes.size(), segment.name, segment.address,
+                                 settings.hbm_size));
+  }
+  if (image.fp_mem.size() > settings.fp_sram_depth) {
+    return bad_image(fmt::format("{} constants do not fit FP_MEM, which has {} entries",
+                                 image.fp_mem.size(), settings.fp_sram_depth));
+  }
+  if (image.int_mem.size() > settings.int_sram_depth) {
+    return bad_image(fmt::format("{} integers do not fit INT_MEM, which has {} entries",
+                                 image.int_mem.size(), settings.int_sram_depth));
+  }
+  return {};
+}
+
+Status preload(const Image& image, Machine& machine) {
+  for (const HbmSegment& segment : image.hbm) {
+    auto written = machine.write_elements(MemoryKind::Hbm, segment.address, segment.bytes);
+    if (!written) return written;
+  }
+  if (image.fp_mem.size() > machine.fp_mem.size() ||
+      image.int_mem.size() > machine.int_mem.size()) {
+    return bad_image("the machine has other settings");
+  }
+  std::copy(image.fp_mem.begin(), image.fp_mem.end(), machine.fp_mem.begin());
+  std::copy(image.int_mem.begin(), image.int_mem.end(), machine.int_mem.begin());
+  return {};
+}
+
+}  // namespace plena

@@ -1,0 +1,307 @@
+// Images as folders of plain files. docs/image.md describes them.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "plena/asm/assembler.h"
+#include "plena/asm/mem_file.h"
+#include "plena/compiler/image.h"
+
+namespace plena {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kManifestFormat = "plena image 1";
+
+std::string in_folder(const std::string& folder, std::string_view name) {
+  return (fs::path(folder) / name).string();
+}
+
+// Words as little-endian elements of `unit` bytes, and back.
+Bytes pack_words(const std::vector<std::uint32_t>& words, std::size_t unit) {
+  Bytes bytes;
+  bytes.reserve(words.size() * unit);
+  for (const std::uint32_t word : words) {
+    for (std::size_t i = 0; i < unit; ++i) {
+      bytes.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+    }
+  }
+  return bytes;
+}
+
+Result<std::vector<std::uint32_t>> read_words(const std::string& path, std::size_t unit) {
+  const auto bytes = read_file(path);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (bytes->size() % unit != 0) {
+    return fail(ErrorCode::Format, "{} has {} bytes, its elements take {}", path, bytes->size(),
+                unit);
+  }
+  std::vector<std::uint32_t> words(bytes->size() / unit);
+  for (std::size_t i = 0; i < bytes->size(); ++i) {
+    words[i / unit] |= std::uint32_t{(*bytes)[i]} << (8 * (i % unit));
+  }
+  return words;
+}
+
+std::size_t scalar_bytes(const Settings& settings) {
+  return state_file_bytes(settings.scalar_fp.element);
+}
+
+// ---- manifest.json
+
+Json manifest_json(const Image& image) {
+  const Manifest& m = image.manifest;
+  Json positions = Json::array();
+  for (const PositionInput& input : m.position_inputs) {
+    positions.push_back({{"name", input.name},
+                         {"int_mem", input.address},
+                         {"divide", input.divide},
+                         {"modulo", input.modulo},
+                         {"multiply", input.multiply},
+                         {"add", input.add}});
+  }
+  Json segments = Json::array();
+  for (const HbmSegment& segment : image.hbm) {
+    segments.push_back(
+        {{"name", segment.name}, {"address", segment.address}, {"bytes", segment.bytes.size()}});
+  }
+  return {{"format", kManifestFormat},
+          {"model", m.model},
+          {"isa", image.dialect.name()},
+          {"vocab", m.vocab},
+          {"context", m.context},
+          {"inputs", {{"token", {{"int_mem", m.token_address}}}, {"position", positions}}},
+          {"outputs", {{"logits", {{"vram", m.logits_address}}}}},
+          {"hbm", segments}};
+}
+
+// A non-negative integer that fits T, as get<>() itself would not insist.
+template <class T>
+T unsigned_field(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<T>::max()) {
+    throw std::out_of_range(fmt::format("\"{}\" is not an unsigned {}-bit integer", key,
+                                        std::numeric_limits<T>::digits));
+  }
+  return value.get<T>();
+}
+
+Manifest parse_manifest(const Json& json) {
+  Manifest m;
+  m.model = json.at("model").get<std::string>();
+  m.vocab = unsigned_field<std::uint32_t>(json, "vocab");
+  m.context = unsigned_field<std::uint32_t>(json, "context");
+  const Json& inputs = json.at("inputs");
+  m.token_address = unsigned_field<std::uint32_t>(inputs.at("token"), "int_mem");
+  for (const Json& position : inputs.at("position")) {
+    m.position_inputs.push_back({position.at("name").get<std::string>(),
+                                 unsigned_field<std::uint32_t>(position, "int_mem"),
+                                 unsigned_field<std::uint32_t>(position, "divide"),
+                                 unsigned_field<std::uint32_t>(position, "modulo"),
+                                 unsigned_field<std::uint32_t>(position, "multiply"),
+                                 unsigned_field<std::uint32_t>(position, "add")});
+  }
+  m.logits_address = unsigned_field<std::uint64_t>(json.at("outputs").at("logits"), "vram");
+  return m;
+}
+
+// Cuts hbm.bin, in which the segments follow one another.
+std::vector<HbmSegment> cut_segments(const Json& list, std::span<const std::uint8_t> contents) {
+  std::vector<HbmSegment> segments;
+  for (const Json& item : list) {
+    const auto count = unsigned_field<std::uint64_t>(item, "bytes");
+    if (count > contents.size()) throw std::out_of_range("its segments are longer than hbm.bin");
+    segments.push_back({item.at("name").get<std::string>(),
+                        unsigned_field<std::uint64_t>(item, "address"),
+                        {contents.begin(), contents.begin() + static_cast<std::ptrdiff_t>(count)}});
+    contents = contents.subspan(count);
+  }
+  if (!contents.empty()) throw std::out_of_range("its segments are shorter than hbm.bin");
+  return segments;
+}
+
+Status read_manifest(const std::string& folder, Image& image) {
+  const auto path = in_folder(folder, "manifest.json");
+  const auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  const auto hbm = MappedFile::open(in_folder(folder, "hbm.bin"));
+  if (!hbm) return tl::unexpected(hbm.error());
+  // What the JSON library and the fields above throw ends here.
+  try {
+    const auto json = Json::parse(*text);
+    if (json.at("format") != kManifestFormat) {
+      return fail_with_hint(ErrorCode::Format,
+                            fmt::format("{}: unknown format {}", path, json.at("format").dump()),
+                            fmt::format("\"{}\" is read here", kManifestFormat));
+    }
+    auto dialect = Dialect::parse(json.at("isa").get<std::string>());
+    if (!dialect) return tl::unexpected(dialect.error());
+    image.dialect = *dialect;
+    image.manifest = parse_manifest(json);
+    image.hbm = cut_segments(json.at("hbm"), hbm->bytes());
+  } catch (const std::exception& problem) {
+    return fail(ErrorCode::Format, "{}: {}", path, problem.what());
+  }
+  return {};
+}
+
+// ---- program.mem and program.asm
+
+// The words come from program.mem; the text gives each its line, for what traps say. A text that
+// says something else would mislead whoever edits it.
+Status read_program(const std::string& folder, Image& image) {
+  auto words = read_mem_file(in_folder(folder, "program.mem"));
+  if (!words) return tl::unexpected(words.error());
+  const auto path = in_folder(folder, "program.asm");
+  auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  auto assembly = assemble(*text, {path, image.dialect, integer_symbols(image.settings)});
+  if (!assembly.ok()) return tl::unexpected(first_error(assembly));
+  if (assembly.program.words != *words) {
+    return fail_with_hint(ErrorCode::Format, fmt::format("{} is not the text of program.mem", path),
+                          "plena asm program.asm -o program.mem makes them agree");
+  }
+  image.program = std::move(assembly.program);
+  image.assembly = *std::move(text);
+  return {};
+}
+
+// ---- folders
+
+Bytes to_bytes(std::string_view text) {
+  return {text.begin(), text.end()};
+}
+
+Bytes hbm_contents(const Image& image) {
+  Bytes contents;
+  for (const HbmSegment& segment : image.hbm) {
+    contents.insert(contents.end(), segment.bytes.begin(), segment.bytes.end());
+  }
+  return contents;
+}
+
+Status write_files(const Image& image, const std::string& folder) {
+  const std::pair<std::string_view, Bytes> files[] = {
+      {"manifest.json", to_bytes(manifest_json(image).dump(2) + "\n")},
+      {"program.mem", to_bytes(mem_text(image.program.words))},
+      {"program.asm", to_bytes(image.assembly)},
+      {"settings.toml", to_bytes(to_toml(image.settings))},
+      {"hbm.bin", hbm_contents(image)},
+      {"fp_mem.bin", pack_words(image.fp_mem, scalar_bytes(image.settings))},
+      {"int_mem.bin", pack_words(image.int_mem, sizeof(std::uint32_t))},
+      {"tokenizer.bin", image.tokenizer},
+  };
+  for (const auto& [name, bytes] : files) {
+    if (auto written = write_file(in_folder(folder, name), bytes); !written) return written;
+  }
+  return {};
+}
+
+// A new folder beside `target`, removed with all it holds unless it was moved away.
+class TemporaryFolder {
+ public:
+  static Result<TemporaryFolder> beside(const fs::path& target) {
+    std::error_code error;
+    if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
+    std::string path = target.string() + ".XXXXXX";
+    if (error || ::mkdtemp(path.data()) == nullptr) {
+      return fail(ErrorCode::Io, "cannot create {}: {}", target.string(),
+                  error ? error.message() : std::strerror(errno));
+    }
+    fs::permissions(path, fs::perms(0755), error);
+    return TemporaryFolder(std::move(path));
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Whether writing an image to `target` destroys nothing but an image.
+bool may_replace(const fs::path& target) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(target, ignored))) return true;
+  return fs::is_directory(target, ignored) &&
+         (is_image_folder(target) || fs::is_empty(target, ignored));
+}
+
+// Puts a complete folder in the place of an older image, an empty folder or nothing.
+Status move_into_place(const std::string& complete, const fs::path& target) {
+  std::error_code error;
+  if (!fs::exists(target, error)) {
+    fs::rename(complete, target, error);
+  } else {
+    auto old = TemporaryFolder::beside(target);
+    if (!old) return tl::unexpected(old.error());
+    fs::rename(target, old->path(), error);
+    if (!error) fs::rename(complete, target, error);
+  }
+  if (error) return fail(ErrorCode::Io, "cannot write {}: {}", target.string(), error.message());
+  return {};
+}
+
+}  // namespace
+
+bool is_image_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(fs::path(path) / "manifest.json", ignored);
+}
+
+Status save_image(const Image& image, const std::string& folder) {
+  fs::path target = fs::path(folder).lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();  // `out/`
+  if (!may_replace(target)) {
+    return fail_with_hint(ErrorCode::Io, fmt::format("{} exists and is not an image", folder),
+                          "name a new folder or one that holds an image");
+  }
+  const auto complete = TemporaryFolder::beside(target);
+  if (!complete) return tl::unexpected(complete.error());
+  if (auto written = write_files(image, complete->path()); !written) return written;
+  return move_into_place(complete->path(), target);
+}
+
+Result<Image> load_image(const std::string& folder) {
+  if (!is_image_folder(folder)) {
+    return fail_with_hint(ErrorCode::Io, fmt::format("{} is not an image folder", folder),
+                          "plena compile MODEL -o DIR makes one, with a manifest.json");
+  }
+  Image image;
+  if (auto read = read_manifest(folder, image); !read) return tl::unexpected(read.error());
+  auto settings = load_settings(in_folder(folder, "settings.toml"));
+  if (!settings) return forward_error(settings);
+  image.settings = std::move(settings->settings);
+  if (auto read = read_program(folder, image); !read) return tl::unexpected(read.error());
+  auto fp_mem = read_words(in_folder(folder, "fp_mem.bin"), scalar_bytes(image.settings));
+  if (!fp_mem) return forward_error(fp_mem);
+  image.fp_mem = *std::move(fp_mem);
+  auto int_mem = read_words(in_folder(folder, "int_mem.bin"), sizeof(std::uint32_t));
+  if (!int_mem) return forward_error(int_mem);
+  image.int_mem = *std::move(int_mem);
+  auto tokenizer = read_file(in_folder(folder, "tokenizer.bin"));
+  if (!tokenizer) return forward_error(tokenizer);
+  image.tokenizer = *std::move(tokenizer);
+
+  if (auto checked = check_image(image); !checked) {
+    checked.error().message = fmt::format("{}: {}", folder, checked.error().message);
+    return tl::unexpected(checked.error());
+  }
+  return image;
+}
+
+}  // namespace plena
