@@ -1,0 +1,150 @@
+#include "plena/runtime/generation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "plena/model/tokenizer.h"
+
+namespace plena {
+
+namespace {
+
+// Runs one position after the other, keeps count of them and of the host's time they take.
+class Stepper {
+ public:
+  Stepper(Session& session, const GenerationHooks& hooks) : session_(session), hooks_(hooks) {}
+
+  // Tells the caller that `id` joined the text.
+  void show(std::uint32_t id) {
+    if (hooks_.token) hooks_.token(shown_, id);
+    shown_ = id;
+  }
+
+  Status step(std::uint32_t id) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto logits = session_.step(id, static_cast<std::uint32_t>(ids_.size()));
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!logits) return tl::unexpected(logits.error());
+    ids_.push_back(id);
+    logits_ = *logits;
+    if (hooks_.step) hooks_.step(id, logits_);
+    return {};
+  }
+
+  [[nodiscard]] std::span<const float> logits() const { return logits_; }       // of the last step
+  [[nodiscard]] const std::vector<std::uint32_t>& ids() const { return ids_; }  // stepped so far
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  Session& session_;
+  const GenerationHooks& hooks_;
+  std::uint32_t shown_ = kBeginToken;
+  std::vector<std::uint32_t> ids_;
+  std::span<const float> logits_;
+  double seconds_ = 0;
+};
+
+Status check_ids(std::span<const std::uint32_t> ids, const Manifest& manifest) {
+  if (ids.empty()) return fail(ErrorCode::Usage, "there are no token ids to feed");
+  if (ids.size() > manifest.context) {
+    return fail(ErrorCode::Usage, "{} tokens do not fit the model's context of {}", ids.size(),
+                manifest.context);
+  }
+  for (const std::uint32_t id : ids) {
+    if (id < manifest.vocab) continue;
+    return fail(ErrorCode::Usage, "token {} is not in the vocabulary of {}", id, manifest.vocab);
+  }
+  return {};
+}
+
+double rate(std::uint64_t steps, double seconds) {
+  return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
+}
+
+}  // namespace
+
+std::string_view generation_end_name(GenerationEnd end) {
+  switch (end) {
+    case GenerationEnd::EndToken:
+      return "end_token";
+    case GenerationEnd::TokenLimit:
+      return "token_limit";
+    case GenerationEnd::ContextEnd:
+      return "context_end";
+  }
+  return "";
+}
+
+double Generation::tokens_per_second() const {
+  return rate(ids.size(), seconds);
+}
+
+Result<Generation> generate(Session& session, Sampler& sampler,
+                            std::span<const std::uint32_t> prompt, std::uint32_t max_tokens,
+                            const GenerationHooks& hooks) {
+  const Manifest& manifest = session.manifest();
+  if (auto fits = check_ids(prompt, manifest); !fits) return tl::unexpected(fits.error());
+  Stepper stepper(session, hooks);
+  Generation generation;
+  for (const std::uint32_t id : prompt) {
+    stepper.show(id);
+    if (auto stepped = stepper.step(id); !stepped) return tl::unexpected(stepped.error());
+  }
+  while (generation.sampled.size() < max_tokens) {
+    const auto id = sampler.pick(stepper.logits());
+    if (!id) return tl::unexpected(id.error());
+    generation.sampled.push_back(*id);
+    if (*id == kBeginToken || *id == kEndToken) {
+      generation.end = GenerationEnd::EndToken;
+      break;
+    }
+    stepper.show(*id);
+    if (generation.sampled.size() == max_tokens) break;
+    if (stepper.ids().size() == manifest.context) {
+      generation.end = GenerationEnd::ContextEnd;
+      break;
+    }
+    if (auto stepped = stepper.step(*id); !stepped) return tl::unexpected(stepped.error());
+  }
+  generation.seconds = stepper.seconds();
+  generation.ids = stepper.ids();
+  return generation;
+}
+
+double FeedReport::tokens_per_second() const {
+  return rate(steps, seconds);
+}
+
+double FeedReport::perplexity() const {
+  return scored == 0 ? 1.0 : std::exp(negative_log_likelihood / static_cast<double>(scored));
+}
+
+Result<FeedReport> feed(Session& session, std::span<const std::uint32_t> ids,
+                        const GenerationHooks& hooks) {
+  if (auto fits = check_ids(ids, session.manifest()); !fits) return tl::unexpected(fits.error());
+  Stepper stepper(session, hooks);
+  FeedReport report;
+  for (const std::uint32_t id : ids) {
+    if (const auto logits = stepper.logits(); !logits.empty()) {
+      const auto likeliest = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      ++report.scored;
+      report.top1_hits += static_cast<std::uint32_t>(likeliest) == id ? 1 : 0;
+      report.negative_log_likelihood += negative_log_likelihood(logits, id);
+    }
+    stepper.show(id);
+    if (auto stepped = stepper.step(id); !stepped) return tl::unexpected(stepped.error());
+  }
+  report.steps = stepper.ids().size();
+  report.seconds = stepper.seconds();
+  return report;
+}
+
+double negative_log_likelihood(std::span<const float> logits, std::uint32_t id) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double{logit} - largest);
+  return std::log(sum) + largest - double{logits[id]};
+}
+
+}  // namespace plena

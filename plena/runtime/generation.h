@@ -1,0 +1,64 @@
+// The loop around a session: feed a prompt, sample what follows, or feed given tokens and judge
+// the model by them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "plena/base/error.h"
+#include "plena/runtime/sampler.h"
+#include "plena/runtime/session.h"
+
+namespace plena {
+
+/// What a caller wants to see as it happens; either may be empty.
+struct GenerationHooks {
+  /// A token joined the text after `previous` (BOS before the first): of the prompt, fed or
+  /// sampled.
+  std::function<void(std::uint32_t previous, std::uint32_t id)> token;
+  /// The machine was fed `id` and answered with logits [vocab].
+  std::function<void(std::uint32_t id, std::span<const float> logits)> step;
+};
+
+enum class GenerationEnd : std::uint8_t { EndToken, TokenLimit, ContextEnd };
+std::string_view generation_end_name(GenerationEnd end);  // "end_token", …
+
+struct Generation {
+  std::vector<std::uint32_t> ids;      // fed to the machine, in order; one step each
+  std::vector<std::uint32_t> sampled;  // the last of them was not fed any more
+  GenerationEnd end = GenerationEnd::TokenLimit;
+  double seconds = 0;  // host time of all steps
+
+  /// Steps of the machine a second of host time.
+  [[nodiscard]] double tokens_per_second() const;
+};
+
+/// Feeds `prompt` (at least BOS) and then samples up to `max_tokens` (at least 1) tokens, until BOS
+/// or EOS is sampled or the context is full. A prompt longer than the context is an error.
+Result<Generation> generate(Session& session, Sampler& sampler,
+                            std::span<const std::uint32_t> prompt, std::uint32_t max_tokens,
+                            const GenerationHooks& hooks = {});
+
+struct FeedReport {
+  std::uint64_t steps = 0;
+  std::uint64_t scored = 0;            // ids that had logits before them: all but the first
+  std::uint64_t top1_hits = 0;         // of those, how many were the likeliest
+  double negative_log_likelihood = 0;  // sum over the scored ids, natural logarithm
+  double seconds = 0;
+
+  [[nodiscard]] double tokens_per_second() const;
+  /// exp of the mean negative log-likelihood; 1 when nothing was scored.
+  [[nodiscard]] double perplexity() const;
+};
+
+/// Teacher forcing: feeds `ids` from position 0, whatever the model would have said.
+Result<FeedReport> feed(Session& session, std::span<const std::uint32_t> ids,
+                        const GenerationHooks& hooks = {});
+
+/// -ln of the softmax of `logits` at `id`, in f64.
+double negative_log_likelihood(std::span<const float> logits, std::uint32_t id);
+
+}  // namespace plena

@@ -1,0 +1,71 @@
+#include "plena/runtime/session.h"
+
+#include <cstring>
+#include <utility>
+
+#include "plena/numerics/float_format.h"
+
+namespace plena {
+
+Result<Session> Session::create(const Image& image, const RunOptions& run_options) {
+  if (auto checked = check_image(image); !checked) return tl::unexpected(checked.error());
+  auto machine = Machine::create(image.settings, image.dialect);
+  if (!machine) return forward_error(machine);
+  if (auto loaded = preload(image, *machine); !loaded) return tl::unexpected(loaded.error());
+  auto prepared = prepare(image.program.words, image.settings, image.dialect);
+  if (!prepared) {
+    return tl::unexpected(to_error(prepared.error(), image.program, image.dialect));
+  }
+
+  Session session;
+  session.manifest_ = image.manifest;
+  session.program_ = image.program;
+  session.machine_ = *std::move(machine);
+  session.prepared_ = *std::move(prepared);
+  session.run_options_ = run_options;
+  session.logits_.resize(image.manifest.vocab);
+  return session;
+}
+
+Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t position) {
+  if (token >= manifest_.vocab) {
+    return fail_with_hint(ErrorCode::Usage, fmt::format("token {} is not in the vocabulary", token),
+                          fmt::format("ids lie in 0 … {}", manifest_.vocab - 1));
+  }
+  if (position >= manifest_.context) {
+    return fail_with_hint(ErrorCode::Usage,
+                          fmt::format("position {} is beyond the model's context", position),
+                          fmt::format("it has {} positions", manifest_.context));
+  }
+  // A program may be shorter than the engine's interval between two looks at the flag.
+  const auto* interrupted = run_options_.interrupted;
+  if (interrupted != nullptr && *interrupted) return fail(ErrorCode::Interrupted, "interrupted");
+  write_inputs(token, position);
+  machine_.pc = 0;
+  const Stop stop = run(machine_, *prepared_, run_options_);
+  if (stop.trap) return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
+  if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
+  read_logits();
+  return std::span<const float>(logits_);
+}
+
+void Session::write_inputs(std::uint32_t token, std::uint32_t position) {
+  machine_.int_mem[manifest_.token_address] = token;
+  for (const PositionInput& input : manifest_.position_inputs) {
+    machine_.int_mem[input.address] = input.value(position);
+  }
+}
+
+void Session::read_logits() {
+  const ElementType format = machine_.vector_element();
+  const std::size_t stored = storage_bytes(format);
+  const std::uint8_t* element = machine_.vram.data() + manifest_.logits_address * stored;
+  for (float& logit : logits_) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, element, stored);
+    logit = decode_fp(format, bits);
+    element += stored;
+  }
+}
+
+}  // namespace plena

@@ -1,0 +1,165 @@
+// Real models on the simulated machine, end to end: what it says, compared with reference outputs
+// and with a plain f32 forward pass.
+#include <algorithm>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "plena/base/npy.h"
+#include "plena/base/shared_data.h"
+#include "plena/compiler/compile.h"
+#include "plena/model/testing/reference_forward.h"
+#include "plena/runtime/generation.h"
+
+namespace plena {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+
+Settings settings_of(const std::string& type) {
+  Settings settings;
+  for (const char* key : {"MATRIX_SRAM_TYPE", "VECTOR_SRAM_TYPE", "SCALAR_FP", "HBM_M_WEIGHT_TYPE",
+                          "HBM_M_KV_TYPE", "HBM_V_ACT_TYPE", "HBM_V_KV_TYPE"}) {
+    EXPECT_TRUE(set_value(settings, fmt::format("{}={}", key, type)));
+  }
+  return settings;
+}
+
+LlamaModel open_model(const std::string& name) {
+  return open_llama2c(fmt::format("{}/models/{}/{}.bin", PLENA_SOURCE_DIR, name, name)).value();
+}
+
+Session make_session(const LlamaModel& model, const Settings& settings) {
+  CompileOptions options;
+  options.settings = settings;
+  const auto image = compile_llama(model, options);
+  EXPECT_TRUE(image) << image.error().render();
+  return Session::create(image.value()).value();
+}
+
+std::uint32_t likeliest(std::span<const float> logits) {
+  return static_cast<std::uint32_t>(std::max_element(logits.begin(), logits.end()) -
+                                    logits.begin());
+}
+
+// How two runs over the same tokens differ in their logits.
+class Comparison {
+ public:
+  void add(std::span<const float> logits, std::span<const float> expected) {
+    ASSERT_EQ(logits.size(), expected.size());
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const float difference = std::abs(logits[i] - expected[i]);
+      worst_ = std::isnan(difference) ? HUGE_VALF : std::max(worst_, difference);
+    }
+    ++positions_;
+    agreed_ += likeliest(logits) == likeliest(expected) ? 1 : 0;
+  }
+
+  [[nodiscard]] float worst() const { return worst_; }
+  [[nodiscard]] int positions() const { return positions_; }
+  [[nodiscard]] double agreement() const { return static_cast<double>(agreed_) / positions_; }
+
+ private:
+  float worst_ = 0;
+  int positions_ = 0;
+  int agreed_ = 0;
+};
+
+// The 200 tokens stories260K says greedily, and the logits after each of them.
+struct Reference {
+  Ids ids;
+  std::vector<float> logits;  // [ids, vocab]
+
+  [[nodiscard]] std::span<const float> row(std::size_t position) const {
+    const std::size_t vocab = logits.size() / ids.size();
+    return std::span(logits).subspan(position * vocab, vocab);
+  }
+};
+
+Reference load_reference() {
+  const auto folder = shared_data() + "/models/stories260K/";
+  const auto text = read_text(folder + "reference.json").value();
+  return {nlohmann::json::parse(text).at("greedy_tokens").get<Ids>(),
+          read_npy(folder + "reference_logits.npy").value().values<float>()};
+}
+
+TEST(Story, InFp32TheMachineSaysWhatTheReferenceSays) {
+  PLENA_NEEDS_SHARED();
+  const auto reference = load_reference();
+  auto session = make_session(open_model("stories260K"), settings_of("fp32"));
+  Sampler sampler({.temperature = 0});
+  Comparison comparison;
+  GenerationHooks hooks;
+  hooks.step = [&](std::uint32_t, std::span<const float> logits) {
+    comparison.add(logits, reference.row(comparison.positions()));
+  };
+
+  const auto generation = generate(session, sampler, Ids{1}, 200, hooks).value();
+
+  EXPECT_EQ(generation.ids, reference.ids);
+  EXPECT_LT(comparison.worst(), 1e-4F);
+}
+
+// Feeds the reference's tokens to a machine with these settings.
+FeedReport feed_reference(const Settings& settings, Comparison& comparison) {
+  const auto reference = load_reference();
+  auto session = make_session(open_model("stories260K"), settings);
+  GenerationHooks hooks;
+  hooks.step = [&](std::uint32_t, std::span<const float> logits) {
+    comparison.add(logits, reference.row(comparison.positions()));
+  };
+  return feed(session, reference.ids, hooks).value();
+}
+
+TEST(Story, InBf16TheMachineNearlyAgreesWithTheReference) {
+  PLENA_NEEDS_SHARED();
+  Comparison comparison;
+
+  feed_reference(settings_of("bf16"), comparison);
+
+  EXPECT_GE(comparison.agreement(), 0.98);
+  EXPECT_LE(comparison.worst(), 0.8F);
+}
+
+TEST(Story, WithMxfp8InHbmTheMachineKeepsMostOfTheModel) {
+  PLENA_NEEDS_SHARED();
+  Comparison comparison;
+
+  const auto report = feed_reference(Settings(), comparison);
+
+  EXPECT_GE(comparison.agreement(), 0.88);
+  EXPECT_LE(report.perplexity(), 1.72);
+}
+
+TEST(Story, InFp32AModelWithoutGroupingSaysWhatAnF32PassSays) {
+  const auto model = open_model("aidreams260K");
+  auto session = make_session(model, settings_of("fp32"));
+  Sampler sampler({.temperature = 0});
+
+  const auto generation = generate(session, sampler, Ids{1}, 128).value();
+
+  EXPECT_EQ(generation.ids, testing::greedy_tokens(model, 128));
+}
+
+TEST(Story, TheWholeContextAgreesWithAnF32Pass) {
+  const auto model = open_model("stories260K");
+  const auto ids = testing::greedy_tokens(model, model.config.context);
+  auto session = make_session(model, settings_of("fp32"));
+  testing::ReferenceForward forward(model);
+  Comparison comparison;
+  GenerationHooks hooks;
+  hooks.step = [&](std::uint32_t id, std::span<const float> logits) {
+    const auto position = static_cast<std::uint32_t>(comparison.positions());
+    comparison.add(logits, forward.step(id, position));
+  };
+
+  ASSERT_TRUE(feed(session, ids, hooks));
+
+  EXPECT_EQ(comparison.positions(), 512);
+  EXPECT_LT(comparison.worst(), 1e-4F);
+}
+
+}  // namespace
+}  // namespace plena
