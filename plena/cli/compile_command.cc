@@ -1,0 +1,61 @@
+// plena compile MODEL -o DIR: a model file to an image folder.
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "plena/cli/commands.h"
+#include "plena/cli/model_options.h"
+
+namespace plena {
+
+namespace {
+
+struct CompileCommandOptions {
+  ModelOptions model;
+  std::string folder;
+};
+
+std::uint64_t hbm_bytes(const Image& image) {
+  std::uint64_t bytes = 0;
+  for (const HbmSegment& segment : image.hbm) bytes += segment.bytes.size();
+  return bytes;
+}
+
+Result<int> compile_model(const CompileCommandOptions& options, const Context& context) {
+  const auto image = open_model(options.model, context);
+  if (!image) return tl::unexpected(image.error());
+  if (auto saved = save_image(*image, options.folder); !saved) {
+    return tl::unexpected(saved.error());
+  }
+  if (context.json) {
+    const nlohmann::ordered_json report = {{"image", options.folder},
+                                           {"model", image->manifest.model},
+                                           {"program_words", image->program.words.size()},
+                                           {"hbm_bytes", hbm_bytes(*image)},
+                                           {"fp_mem_entries", image->fp_mem.size()},
+                                           {"int_mem_entries", image->int_mem.size()},
+                                           {"vocab", image->manifest.vocab},
+                                           {"context", image->manifest.context}};
+    print("{}\n", report.dump(2));
+  } else if (!context.quiet) {
+    fmt::print(stderr, "{}: {} words, {} bytes of HBM, {} positions\n", options.folder,
+               image->program.words.size(), hbm_bytes(*image), image->manifest.context);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<CompileCommandOptions>();
+  CLI::App* command = app.add_subcommand("compile", "Compile a model to an image folder");
+  add_model_options(*command, options->model);
+  command->add_option("-o,--output", options->folder, "Folder to write")
+      ->type_name("DIR")
+      ->required();
+  command->callback([&context, options] {
+    context.body = [&context, options] { return compile_model(*options, context); };
+  });
+}
+
+}  // namespace plena

@@ -1,0 +1,227 @@
+// plena generate MODEL: text out of the simulated machine.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "plena/base/npy.h"
+#include "plena/cli/commands.h"
+#include "plena/cli/interrupt.h"
+#include "plena/cli/model_options.h"
+#include "plena/model/tokenizer.h"
+#include "plena/runtime/generation.h"
+
+namespace plena {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Ids = std::vector<std::uint32_t>;
+
+// The samplings of llama2.c, so that a model behaves as its users know it.
+struct GenerateOptions {
+  ModelOptions model;
+  std::string prompt;
+  std::optional<std::int64_t> tokens;
+  SamplingOptions sampling{.temperature = 1.0F, .top_p = 0.9F, .seed = 0};
+  bool ids = false;
+  std::string feed_file;
+  std::string logits_file;
+};
+constexpr std::int64_t kDefaultTokens = 256;
+
+Status check_numbers(const GenerateOptions& options) {
+  const SamplingOptions& sampling = options.sampling;
+  if (options.tokens && (*options.tokens < 1 || *options.tokens > UINT32_MAX)) {
+    return fail_with_hint(ErrorCode::Usage, fmt::format("--tokens is {}", *options.tokens),
+                          "at least 1; the model's context ends a text anyway");
+  }
+  if (!std::isfinite(sampling.temperature) || sampling.temperature < 0) {
+    return fail_with_hint(ErrorCode::Usage,
+                          fmt::format("--temperature is {}", sampling.temperature),
+                          "a number from 0 (always the likeliest token) up");
+  }
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
+    return fail_with_hint(ErrorCode::Usage, fmt::format("--top-p is {}", sampling.top_p),
+                          "a number above 0 and up to 1 (no limit)");
+  }
+  return {};
+}
+
+// An array of ids, or an object that has one, such as what --json prints.
+Result<Ids> read_ids(const std::string& path) {
+  const auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  const auto json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json* list = &json;
+  for (const char* key : {"ids", "tokens", "token_ids", "greedy_tokens"}) {
+    if (list == &json && json.is_object() && json.contains(key)) list = &json.at(key);
+  }
+  Ids ids;
+  if (list->is_array()) {
+    for (const Json& item : *list) {
+      if (!item.is_number_unsigned() || item.get<std::uint64_t>() > UINT32_MAX) break;
+      ids.push_back(item.get<std::uint32_t>());
+    }
+  }
+  if (!list->is_array() || list->empty() || ids.size() != list->size()) {
+    return fail_with_hint(ErrorCode::Format, fmt::format("{} holds no token ids", path),
+                          "a JSON array of ids, or an object whose \"ids\" is one");
+  }
+  return ids;
+}
+
+// What a run leaves behind, whether its tokens were sampled or fed.
+struct Outcome {
+  Ids ids;  // fed to the machine, one step each
+  std::string text;
+  std::vector<float> logits;  // [ids, vocab], where asked for
+  std::optional<Generation> generation;
+  std::optional<FeedReport> feed;
+
+  [[nodiscard]] double seconds() const { return generation ? generation->seconds : feed->seconds; }
+  [[nodiscard]] double tokens_per_second() const {
+    return generation ? generation->tokens_per_second() : feed->tokens_per_second();
+  }
+};
+
+// Streams text, or ids, to stdout as the machine makes them.
+GenerationHooks make_hooks(const GenerateOptions& options, const Context& context,
+                           const Tokenizer& tokenizer, Outcome& outcome) {
+  GenerationHooks hooks;
+  hooks.token = [&](std::uint32_t previous, std::uint32_t id) {
+    const auto piece = tokenizer.decode(previous, id);
+    outcome.text += piece;
+    if (context.json || options.ids || piece.empty()) return;
+    print(piece);
+    flush();
+  };
+  hooks.step = [&](std::uint32_t id, std::span<const float> logits) {
+    if (!options.logits_file.empty()) {
+      outcome.logits.insert(outcome.logits.end(), logits.begin(), logits.end());
+    }
+    if (!context.json && options.ids) {
+      print("{}{}", outcome.ids.empty() ? "" : " ", id);
+      flush();
+    }
+    outcome.ids.push_back(id);
+  };
+  return hooks;
+}
+
+Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, Session& session,
+                   const GenerationHooks& hooks, Outcome& outcome) {
+  if (!options.feed_file.empty()) {
+    auto ids = read_ids(options.feed_file);
+    if (!ids) return tl::unexpected(ids.error());
+    if (options.tokens) ids->resize(std::min<std::size_t>(ids->size(), *options.tokens));
+    auto report = feed(session, *ids, hooks);
+    if (!report) return tl::unexpected(report.error());
+    outcome.feed = *report;
+    return {};
+  }
+  Sampler sampler(options.sampling);
+  auto generation =
+      generate(session, sampler, tokenizer.encode(options.prompt),
+               static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)), hooks);
+  if (!generation) return tl::unexpected(generation.error());
+  outcome.generation = *std::move(generation);
+  return {};
+}
+
+Json to_json(const Outcome& outcome, const std::string& model) {
+  Json json = {{"model", model}, {"ids", outcome.ids}, {"text", outcome.text}};
+  if (outcome.generation) {
+    json["sampled_ids"] = outcome.generation->sampled;
+    json["end"] = generation_end_name(outcome.generation->end);
+  } else {
+    json["perplexity"] = outcome.feed->perplexity();
+    json["scored"] = outcome.feed->scored;
+    json["top1_hits"] = outcome.feed->top1_hits;
+  }
+  json["steps"] = outcome.ids.size();
+  json["host_seconds"] = outcome.seconds();
+  json["host_tokens_per_second"] = outcome.tokens_per_second();
+  return json;
+}
+
+void print_summary(const Outcome& outcome) {
+  fmt::print(stderr, "{} tokens in {:.0f} ms on this host, {:.0f} tokens/s\n", outcome.ids.size(),
+             outcome.seconds() * 1e3, outcome.tokens_per_second());
+  if (!outcome.feed || outcome.feed->scored == 0) return;
+  const auto scored = static_cast<double>(outcome.feed->scored);
+  fmt::print(stderr, "perplexity {:.4f}, the fed token was the likeliest at {:.1f} %\n",
+             outcome.feed->perplexity(),
+             100 * static_cast<double>(outcome.feed->top1_hits) / scored);
+}
+
+Result<int> generate_text(const GenerateOptions& options, const Context& context) {
+  if (auto checked = check_numbers(options); !checked) return tl::unexpected(checked.error());
+  const auto image = open_model(options.model, context);
+  if (!image) return tl::unexpected(image.error());
+  const auto tokenizer =
+      Tokenizer::parse(image->tokenizer, image->manifest.vocab, "the image's tokenizer");
+  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  RunOptions run_options;
+  run_options.interrupted = &interrupted();
+  auto session = Session::create(*image, run_options);
+  if (!session) return tl::unexpected(session.error());
+
+  Outcome outcome;
+  const auto hooks = make_hooks(options, context, *tokenizer, outcome);
+  const auto done = run_session(options, *tokenizer, *session, hooks, outcome);
+  if (!context.json && !outcome.ids.empty()) print("\n");
+  flush();
+  if (!done) return tl::unexpected(done.error());
+
+  if (!options.logits_file.empty()) {
+    const std::uint64_t shape[] = {outcome.ids.size(), image->manifest.vocab};
+    auto written = write_npy<float>(options.logits_file, shape, outcome.logits);
+    if (!written) return tl::unexpected(written.error());
+  }
+  if (context.json) {
+    // Byte tokens may leave half a character, which JSON cannot hold.
+    print("{}\n", to_json(outcome, image->manifest.model)
+                      .dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (!context.quiet) {
+    print_summary(outcome);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<GenerateOptions>();
+  CLI::App* command = app.add_subcommand("generate", "Text out of the simulated machine");
+  add_model_options(*command, options->model);
+  auto* prompt =
+      command->add_option("--prompt", options->prompt, "Text to go on from")->type_name("TEXT");
+  command->add_option("--tokens", options->tokens, "Tokens to sample, or to feed; default 256")
+      ->type_name("N");
+  command
+      ->add_option("--temperature", options->sampling.temperature,
+                   "0: always the likeliest token; default 1.0")
+      ->type_name("T");
+  command
+      ->add_option("--top-p", options->sampling.top_p,
+                   "Sample among the likeliest tokens of this total probability; default 0.9")
+      ->type_name("P");
+  command->add_option("--seed", options->sampling.seed, "Another seed, another text; default 0")
+      ->type_name("S");
+  command->add_flag("--ids", options->ids, "Print the ids fed to the machine instead of text");
+  command
+      ->add_option("--feed", options->feed_file,
+                   "Feed these ids instead of sampling, and report their perplexity")
+      ->type_name("IDS.json")
+      ->excludes(prompt);
+  command->add_option("--logits", options->logits_file, "Save the logits of every step, f32")
+      ->type_name("FILE.npy");
+  command->callback([&context, options] {
+    context.body = [&context, options] { return generate_text(*options, context); };
+  });
+}
+
+}  // namespace plena

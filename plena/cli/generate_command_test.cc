@@ -1,0 +1,183 @@
+// plena generate and plena compile as a user types them, on the models of the repository.
+#include <cmath>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "plena/base/npy.h"
+#include "plena/cli/run_program.h"
+
+namespace plena {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+std::string model(const std::string& name) {
+  return std::string(PLENA_SOURCE_DIR) + "/models/" + name;
+}
+
+class GenerateCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (root_ / name).string(); }
+
+  std::string write(const std::string& name, std::string_view text) const {
+    EXPECT_TRUE(write_text(path(name), text));
+    return path(name);
+  }
+
+  // A refusal: nothing on stdout, exit status 2, one error.
+  static std::string refusal(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "generate");
+    const auto run = run_program(arguments);
+    EXPECT_EQ(run.status, 2) << run.err;
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr("error: "));
+    return run.err;
+  }
+
+  fs::path root_ = fs::path(::testing::TempDir()) / fmt::format("generate_test_{}", ::getpid());
+  std::string stories_ = model("stories260K/stories260K.bin");
+};
+
+TEST_F(GenerateCommand, TellsAStoryAndSumsUpOnStderr) {
+  const auto run = run_program(
+      {"generate", stories_, "--prompt", "Once upon", "--tokens", "3", "--temperature", "0"});
+
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.out, "Once upon a time,\n");
+  EXPECT_THAT(run.err, HasSubstr("tokens/s"));
+  EXPECT_EQ(run_program({"generate", stories_, "--tokens", "1", "--quiet"}).err, "");
+}
+
+TEST_F(GenerateCommand, TheSeedDecidesTheText) {
+  const auto text = [this](const char* seed) {
+    return run_program({"generate", stories_, "--tokens", "12", "--temperature", "2", "--top-p",
+                        "1", "--seed", seed, "--ids"})
+        .out;
+  };
+  EXPECT_EQ(text("5"), text("5"));
+  EXPECT_NE(text("5"), text("6"));
+}
+
+TEST_F(GenerateCommand, JsonHasIdsTextAndSpeed) {
+  const auto run = run_program(
+      {"generate", model("stories260K"), "--tokens", "3", "--temperature", "0", "--json"});
+
+  const auto json = Json::parse(run.out);
+  EXPECT_EQ(json.at("ids"), Json({1, 403, 407}));
+  EXPECT_EQ(json.at("sampled_ids"), Json({403, 407, 261}));
+  EXPECT_EQ(json.at("text"), "Once upon a");
+  EXPECT_EQ(json.at("end"), "token_limit");
+  EXPECT_GT(json.at("host_tokens_per_second").get<double>(), 0);
+}
+
+TEST_F(GenerateCommand, FeedsIdsAndSavesTheirLogits) {
+  const auto ids = write("ids.json", R"({"greedy_tokens": [1, 403, 407, 261, 378]})");
+  const auto run = run_program(
+      {"generate", stories_, "--feed", ids, "--tokens", "4", "--json", "--logits", path("l.npy")});
+
+  const auto json = Json::parse(run.out);
+  const auto logits = read_npy(path("l.npy")).value();
+  EXPECT_EQ(json.at("ids"), Json({1, 403, 407, 261}));
+  EXPECT_EQ(json.at("scored"), 3);
+  EXPECT_THAT(logits.shape, ElementsAre(4, 512));
+  // The perplexity again, from the logits that were saved.
+  double nll = 0;
+  const auto values = logits.values<float>();
+  const std::size_t targets[] = {403, 407, 261};
+  for (std::size_t row = 0; row < 3; ++row) {
+    double sum = 0;
+    for (std::size_t i = 0; i < 512; ++i) sum += std::exp(double{values[row * 512 + i]});
+    nll += std::log(sum) - double{values[row * 512 + targets[row]]};
+  }
+  EXPECT_NEAR(json.at("perplexity").get<double>(), std::exp(nll / 3), 1e-6);
+}
+
+TEST_F(GenerateCommand, IdsAndTheirJsonCanBeFedAgain) {
+  const auto first = run_program({"generate", stories_, "--tokens", "4", "--json"});
+  const auto again = run_program(
+      {"generate", stories_, "--feed", write("first.json", first.out), "--ids", "--quiet"});
+
+  const auto json = Json::parse(first.out);
+  std::string expected;
+  for (const auto& id : json.at("ids")) expected += (expected.empty() ? "" : " ") + id.dump();
+  EXPECT_EQ(again.out, expected + "\n");
+}
+
+TEST_F(GenerateCommand, ACompiledImageSaysTheSame) {
+  const auto compiled = run_program({"compile", model("aidreams260K"), "-o", path("image")});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+
+  const auto from_image = run_program({"generate", path("image"), "--tokens", "5", "--ids"});
+  const auto from_model =
+      run_program({"generate", model("aidreams260K"), "--tokens", "5", "--ids"});
+
+  EXPECT_EQ(from_image.out, from_model.out);
+  EXPECT_EQ(from_image.status, 0);
+  EXPECT_THAT(refusal({path("image"), "--set", "MLEN=32"}), HasSubstr("is an image"));
+}
+
+TEST_F(GenerateCommand, RefusesNumbersOutOfRange) {
+  EXPECT_THAT(refusal({stories_, "--tokens", "0"}), HasSubstr("--tokens is 0"));
+  EXPECT_THAT(refusal({stories_, "--tokens", "-7"}), HasSubstr("--tokens is -7"));
+  EXPECT_THAT(refusal({stories_, "--tokens", "many"}), HasSubstr("many"));
+  EXPECT_THAT(refusal({stories_, "--temperature", "-1"}), HasSubstr("--temperature is -1"));
+  EXPECT_THAT(refusal({stories_, "--temperature", "nan"}), HasSubstr("--temperature is nan"));
+  EXPECT_THAT(refusal({stories_, "--top-p", "1.5"}), HasSubstr("--top-p is 1.5"));
+  EXPECT_THAT(refusal({stories_, "--set", "MLEN=7"}), HasSubstr("MLEN = 7"));
+}
+
+TEST_F(GenerateCommand, RefusesFilesThatAreNoIds) {
+  const auto feed = [&](std::string_view text) {
+    return refusal({stories_, "--feed", write("ids.json", text)});
+  };
+  EXPECT_THAT(feed(""), HasSubstr("holds no token ids"));
+  EXPECT_THAT(feed("[]"), HasSubstr("holds no token ids"));
+  EXPECT_THAT(feed("[1, -2]"), HasSubstr("holds no token ids"));
+  EXPECT_THAT(feed("{\"names\": [1]}"), HasSubstr("holds no token ids"));
+  EXPECT_THAT(feed("[1, 512]"), HasSubstr("token 512"));
+  EXPECT_THAT(refusal({stories_, "--feed", path("absent.json")}), HasSubstr("absent.json"));
+}
+
+TEST_F(GenerateCommand, RefusesWhatIsNoModel) {
+  EXPECT_THAT(refusal({}), HasSubstr("MODEL"));
+  EXPECT_THAT(refusal({path("absent.bin")}), HasSubstr("absent.bin"));
+  EXPECT_THAT(refusal({write("empty.bin", "")}), HasSubstr("it is empty"));
+  EXPECT_THAT(refusal({write("model.gguf", "GGUF and more than that")}), HasSubstr("GGUF"));
+  EXPECT_THAT(refusal({model("")}), HasSubstr("neither an image nor a folder"));
+}
+
+TEST_F(GenerateCommand, RefusesAModelWithoutItsTokenizer) {
+  fs::copy(stories_, path("model.bin"));
+  EXPECT_THAT(refusal({path("model.bin")}), HasSubstr("no tokenizer beside"));
+
+  write("tokenizer.bin", std::string("\x09\0\0\0", 4));
+  EXPECT_THAT(refusal({path("model.bin")}), HasSubstr("holds 0 tokens"));
+  EXPECT_EQ(run_program({"generate", path("model.bin"), "--tokens", "1", "--tokenizer",
+                         model("stories260K/tok512.bin")})
+                .status,
+            0);
+}
+
+TEST_F(GenerateCommand, CompileRefusesToOverwriteWhatIsNoImage) {
+  write("thesis.txt", "ten years");
+  const auto run = run_program({"compile", stories_, "-o", root_.string()});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("not an image"));
+  EXPECT_TRUE(fs::exists(root_ / "thesis.txt"));
+}
+
+}  // namespace
+}  // namespace plena

@@ -1,0 +1,24 @@
+// The arguments that name a model: a checkpoint to compile or an image that was compiled before.
+#pragma once
+
+#include <string>
+
+#include "plena/cli/context.h"
+#include "plena/cli/machine_options.h"
+#include "plena/compiler/image.h"
+
+namespace plena {
+
+struct ModelOptions {
+  std::string model;      // checkpoint, folder with one, or image folder
+  std::string tokenizer;  // empty: the one beside the checkpoint
+  MachineOptions machine;
+};
+
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+/// The image, loaded or compiled. Machine options make no sense for an image, which has settings of
+/// its own: naming some is an error.
+Result<Image> open_model(const ModelOptions& options, const Context& context);
+
+}  // namespace plena
