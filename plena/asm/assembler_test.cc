@@ -250,7 +250,7 @@ TEST(Assembler, RegionsNestAndRecordTheirWords) {
       "C_BREAK\n");
   ASSERT_TRUE(result.ok());
   EXPECT_THAT(result.program.regions,
-              ElementsAre(Region{"outer", 0, 3}, Region{"q/k-proj.0", 1, 3}));
+              ElementsAre(ProgramRegion{"outer", 0, 3}, ProgramRegion{"q/k-proj.0", 1, 3}));
 }
 
 TEST(Assembler, UnbalancedRegionsAreErrors) {

@@ -106,12 +106,15 @@ std::string disassemble(std::uint32_t word, const Dialect& dialect) {
 
 Status disassemble(std::span<const std::uint32_t> words, const Dialect& dialect,
                    const std::function<Status(std::string_view)>& sink) {
+  // First all of it is judged, so that nothing is written of a program that is none.
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!decode(words[i], dialect)) return illegal(i, words[i], dialect);
+  }
   const Dialect strict_dialect = strict(dialect);
   std::string out;
   std::size_t depth = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto instruction = decode(words[i], dialect);
-    if (!instruction) return illegal(i, words[i], dialect);
     if (instruction->op == Op::C_LOOP_END && depth > 0) --depth;
     out.append(2 * std::min(depth, kDeepestIndent), ' ');
     append_word(out, words[i], *instruction, strict_dialect);

@@ -41,7 +41,7 @@ void add_output_options(CLI::App& app, Context& context) {
       ->type_name("WHEN")
       ->group(kGroup);
   app.set_version_flag("--version", "plena " PLENA_VERSION, "Version")->group(kGroup);
-  app.get_help_ptr()->group(kGroup)->description("This text");
+  app.get_help_ptr()->description("This text");
 }
 
 void print(std::string_view text) {

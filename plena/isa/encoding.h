@@ -27,20 +27,20 @@ bool refused_at_load(std::uint32_t word);
 std::string explain_illegal(std::uint32_t word, const Dialect& dialect);
 
 /// A named stretch of a program, `.region NAME` … `.endregion` in assembly text.
-struct Region {
+struct ProgramRegion {
   std::string name;
   std::uint64_t begin = 0;  // index of its first word
   std::uint64_t end = 0;    // one past its last
 
-  friend bool operator==(const Region&, const Region&) = default;
+  friend bool operator==(const ProgramRegion&, const ProgramRegion&) = default;
 };
 
 /// A program as it is loaded: its words, and where each came from when it was assembled.
 struct Program {
   std::vector<std::uint32_t> words;
-  std::vector<std::uint32_t> lines;  // source line of each word, or empty
-  std::string source_name;           // file the lines count in, or empty
-  std::vector<Region> regions;       // in the order they open; they may nest
+  std::vector<std::uint32_t> lines;    // source line of each word, or empty
+  std::string source_name;             // file the lines count in, or empty
+  std::vector<ProgramRegion> regions;  // in the order they open; they may nest
 };
 
 }  // namespace plena
