@@ -122,26 +122,25 @@ struct DataflowIssue::WriteRanges {
 
 Result<std::unique_ptr<DataflowIssue>> DataflowIssue::create(const TimedProgram& program,
                                                              HbmModel& hbm,
-                                                             const Machine& machine) {
-  const Settings& s = machine.settings;
-  auto vram = RowValues::create(s.vector_sram_size, s.vlen, s.blen);
+                                                             const Settings& settings,
+                                                             const Dialect& dialect) {
+  auto vram = RowValues::create(settings.vector_sram_size, settings.vlen, settings.blen);
   if (!vram) return tl::unexpected(std::move(vram).error());
-  auto mram = RowValues::create(s.matrix_sram_size, s.mlen, s.mlen);
+  auto mram = RowValues::create(settings.matrix_sram_size, settings.mlen, settings.mlen);
   if (!mram) return tl::unexpected(std::move(mram).error());
-  return std::unique_ptr<DataflowIssue>(
-      new DataflowIssue(program, hbm, machine, std::move(*vram), std::move(*mram)));
+  return std::unique_ptr<DataflowIssue>(new DataflowIssue(
+      program, hbm, RangeRules(settings, dialect), std::move(*vram), std::move(*mram)));
 }
 
-DataflowIssue::DataflowIssue(const TimedProgram& program, HbmModel& hbm, const Machine& machine,
+DataflowIssue::DataflowIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
                              RowValues vram, RowValues mram)
     : IssueModel(program, hbm),
-      rules_(machine),
+      rules_(rules),
       peak_(hbm.peak()),
-      vram_elements_(machine.vram_elements()),
       vram_(std::move(vram)),
       mram_(std::move(mram)),
-      fp_mem_(machine.fp_mem.size()),
-      int_mem_(machine.int_mem.size()) {}
+      fp_mem_(rules.fp_entries),
+      int_mem_(rules.int_entries) {}
 
 // ------------------------------------------------------------ one instruction
 
@@ -212,7 +211,7 @@ Cycle DataflowIssue::load(const TimedInstruction& i, const TransferRows& rows, C
         const std::uint64_t element = to + std::uint64_t{r} * lanes;
         if (matrix) {
           mram_.write(element, lanes, done);
-        } else if (element + lanes <= vram_elements_) {
+        } else if (element + lanes <= rules_.vram_elements) {
           vram_.write(element, lanes, done);
         }
       });

@@ -51,7 +51,8 @@ class StoredBytes {
 class DataflowIssue final : public IssueModel {
  public:
   static Result<std::unique_ptr<DataflowIssue>> create(const TimedProgram& program, HbmModel& hbm,
-                                                       const Machine& machine);
+                                                       const Settings& settings,
+                                                       const Dialect& dialect);
 
   void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) override;
   void drain() override;
@@ -63,7 +64,7 @@ class DataflowIssue final : public IssueModel {
   struct ReadRanges;
   struct WriteRanges;
 
-  DataflowIssue(const TimedProgram& program, HbmModel& hbm, const Machine& machine, RowValues vram,
+  DataflowIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules, RowValues vram,
                 RowValues mram);
 
   [[nodiscard]] Cycle sources_ready(const TimedInstruction& i) const;
@@ -75,7 +76,6 @@ class DataflowIssue final : public IssueModel {
 
   RangeRules rules_;
   PeakRate peak_;
-  std::uint64_t vram_elements_;
   Cycle start_ = 0;  // nothing starts earlier: the last drain()
   Cycle end_ = 0;
   std::uint64_t bursts_ = 0;  // since start_

@@ -11,9 +11,11 @@ namespace plena {
 
 /// Sizes and dialect switches the ranges depend on, looked up once.
 struct RangeRules {
-  explicit RangeRules(const Machine& machine);
+  RangeRules(const Settings& settings, const Dialect& dialect);
 
   std::uint32_t mlen, blen, hlen, vlen, heads;
+  std::uint64_t vram_elements;
+  std::uint64_t fp_entries, int_entries;
   std::uint64_t row_step;        // elements between the rows of V that M-type instructions use
   std::uint32_t mv_lanes;        // lanes M_MV_WO writes
   bool wraps;                    // address sums wrap at 32 bits

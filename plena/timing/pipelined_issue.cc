@@ -80,26 +80,27 @@ struct PipelinedIssue::MarkRanges {
 
 Result<std::unique_ptr<PipelinedIssue>> PipelinedIssue::create(const TimedProgram& program,
                                                                HbmModel& hbm,
-                                                               const Machine& machine,
+                                                               const Settings& settings,
+                                                               const Dialect& dialect,
                                                                std::uint32_t queue_depth) {
-  auto vram = VramTimes::create(machine.settings);
+  auto vram = VramTimes::create(settings);
   if (!vram) return tl::unexpected(std::move(vram).error());
-  auto mram = MramTimes::create(machine.settings);
+  auto mram = MramTimes::create(settings);
   if (!mram) return tl::unexpected(std::move(mram).error());
   return std::unique_ptr<PipelinedIssue>(
-      new PipelinedIssue(program, hbm, machine, queue_depth, std::move(*vram), std::move(*mram)));
+      new PipelinedIssue(program, hbm, RangeRules(settings, dialect), queue_depth, std::move(*vram),
+                         std::move(*mram)));
 }
 
-PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const Machine& machine,
+PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
                                std::uint32_t queue_depth, VramTimes vram, MramTimes mram)
     : IssueModel(program, hbm),
-      rules_(machine),
-      vram_elements_(machine.vram_elements()),
+      rules_(rules),
       queue_depth_(queue_depth),
       vram_(std::move(vram)),
       mram_(std::move(mram)),
-      fp_mem_(machine.fp_mem.size()),
-      int_mem_(machine.int_mem.size()) {}
+      fp_mem_(rules.fp_entries),
+      int_mem_(rules.int_entries) {}
 
 // ------------------------------------------------------------ one instruction
 
@@ -293,7 +294,7 @@ Stamp PipelinedIssue::wait_for_sram(const TimedInstruction& i, const LiveTransfe
     return latest;
   }
   WaitForRanges wait{*this};
-  const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, vram_elements_);
+  const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, rules_.vram_elements);
   if (i.unit == Unit::LoadV) {
     wait.vram_write(transfer.sram_first, rules_.vlen, rows, rules_.vlen);
   } else {
@@ -311,7 +312,7 @@ void PipelinedIssue::mark_sram(const TimedInstruction& i, const LiveTransfer& tr
     }
     return;
   }
-  const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, vram_elements_);
+  const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, rules_.vram_elements);
   for (std::uint32_t row = 0; row < rows; ++row) {
     const std::uint64_t first = transfer.sram_first + std::uint64_t{row} * rules_.vlen;
     if (i.unit == Unit::LoadV) {
@@ -403,7 +404,8 @@ void PipelinedIssue::land(const LiveTransfer& transfer, Unit unit, bool oldest) 
       if (written == in_flight(transfer.ticket, row)) written = stamp_at(done, true);
     }
   } else if (unit == Unit::LoadV) {
-    const std::uint32_t rows = rows_inside(transfer.rows, transfer.sram_first, vram_elements_);
+    const std::uint32_t rows =
+        rows_inside(transfer.rows, transfer.sram_first, rules_.vram_elements);
     for (std::uint32_t row = 0; row < rows; ++row) {
       vram_.land(transfer.sram_first + std::uint64_t{row} * rules_.vlen,
                  in_flight(transfer.ticket, row), stamp_at(done, true));

@@ -12,9 +12,9 @@ namespace plena {
 
 class PipelinedIssue final : public IssueModel {
  public:
-  /// For machines like `machine`: same settings and dialect.
   static Result<std::unique_ptr<PipelinedIssue>> create(const TimedProgram& program, HbmModel& hbm,
-                                                        const Machine& machine,
+                                                        const Settings& settings,
+                                                        const Dialect& dialect,
                                                         std::uint32_t queue_depth);
 
   void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) override;
@@ -42,7 +42,7 @@ class PipelinedIssue final : public IssueModel {
     TransferRows rows;
   };
 
-  PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const Machine& machine,
+  PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
                  std::uint32_t queue_depth, VramTimes vram, MramTimes mram);
 
   void retire_registers(std::uint32_t pc, const TimedInstruction& i);
@@ -79,7 +79,6 @@ class PipelinedIssue final : public IssueModel {
   }
 
   RangeRules rules_;
-  std::uint64_t vram_elements_;
   std::uint32_t queue_depth_;
 
   Cycle next_issue_ = 0;  // one behind the last issue

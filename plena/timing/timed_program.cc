@@ -3,6 +3,8 @@
 #include <map>
 #include <tuple>
 
+#include "plena/timing/transfer_rows.h"
+
 namespace plena {
 
 namespace {
@@ -108,10 +110,7 @@ void add_implied_sources(const Instruction& i, const Settings& s, std::vector<Sl
     sources.push_back(kMaskSlot);
   if (instruction_class != InstructionClass::Memory) return;
   if (i.select == 1) sources.push_back(kStrideSlot);
-  const bool matrix = i.op == Op::H_PREFETCH_M;
-  const DataType& type = matrix ? (i.order != 0 ? s.hbm_m_kv_type : s.hbm_m_weight_type)
-                                : (i.order != 0 ? s.hbm_v_kv_type : s.hbm_v_act_type);
-  if (type.is_mx()) sources.push_back(kScaleSlot);
+  if (transfer_type(s, i).is_mx()) sources.push_back(kScaleSlot);
 }
 
 Slot special_destination(const Instruction& i) {

@@ -16,14 +16,15 @@ Result<std::unique_ptr<IssueModel>> as_issue_model(Result<std::unique_ptr<Model>
 
 Result<std::unique_ptr<IssueModel>> make_model(const TimingProfile& profile,
                                                const TimedProgram& program, HbmModel& hbm,
-                                               const Machine& machine) {
+                                               const Settings& settings, const Dialect& dialect) {
   switch (profile.overlap) {
     case Overlap::Serial:
       return std::unique_ptr<IssueModel>(std::make_unique<SerialIssue>(program, hbm));
     case Overlap::Pipelined:
-      return as_issue_model(PipelinedIssue::create(program, hbm, machine, profile.queue_depth));
+      return as_issue_model(
+          PipelinedIssue::create(program, hbm, settings, dialect, profile.queue_depth));
     case Overlap::Ideal:
-      return as_issue_model(DataflowIssue::create(program, hbm, machine));
+      return as_issue_model(DataflowIssue::create(program, hbm, settings, dialect));
   }
   return fail(ErrorCode::Usage, "the profile does not say how instructions overlap");
 }
@@ -33,13 +34,13 @@ Result<std::unique_ptr<IssueModel>> make_model(const TimingProfile& profile,
 Result<std::unique_ptr<Timing>> Timing::create(const TimingProfile& profile,
                                                std::unique_ptr<HbmModel> hbm,
                                                const std::vector<Instruction>& instructions,
-                                               const Machine& machine) {
-  std::unique_ptr<Timing> timing(new Timing(profile, std::move(hbm), machine));
-  auto program =
-      TimedProgram::create(instructions, machine.settings, machine.dialect, timing->profile_);
+                                               const Settings& settings, const Dialect& dialect) {
+  std::unique_ptr<Timing> timing(
+      new Timing(profile, std::move(hbm), RangeRules(settings, dialect)));
+  auto program = TimedProgram::create(instructions, settings, dialect, timing->profile_);
   if (!program) return forward_error(program);
   timing->program_ = std::make_unique<const TimedProgram>(std::move(*program));
-  auto model = make_model(timing->profile_, *timing->program_, *timing->hbm_, machine);
+  auto model = make_model(timing->profile_, *timing->program_, *timing->hbm_, settings, dialect);
   if (!model) return forward_error(model);
   timing->model_ = std::move(*model);
   return timing;

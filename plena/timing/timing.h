@@ -13,12 +13,12 @@ namespace plena {
 
 class Timing final : public Observer {
  public:
-  /// For runs of `instructions` on machines like `machine` (same settings and dialect). A cost of
-  /// the profile that makes no sense for these settings is an error.
+  /// For runs of `instructions` on machines of these settings and dialect. A cost of the profile
+  /// that makes no sense for them is an error.
   static Result<std::unique_ptr<Timing>> create(const TimingProfile& profile,
                                                 std::unique_ptr<HbmModel> hbm,
                                                 const std::vector<Instruction>& instructions,
-                                                const Machine& machine);
+                                                const Settings& settings, const Dialect& dialect);
 
   void about_to_run(const Machine& machine, std::uint64_t /*pc*/,
                     const Instruction& instruction) override {
@@ -48,8 +48,8 @@ class Timing final : public Observer {
   void set_listener(TimelineListener* listener) { model_->set_listener(listener); }
 
  private:
-  Timing(const TimingProfile& profile, std::unique_ptr<HbmModel> hbm, const Machine& machine)
-      : profile_(profile), hbm_(std::move(hbm)), rules_(machine) {}
+  Timing(const TimingProfile& profile, std::unique_ptr<HbmModel> hbm, const RangeRules& rules)
+      : profile_(profile), hbm_(std::move(hbm)), rules_(rules) {}
 
   TimingProfile profile_;
   std::unique_ptr<HbmModel> hbm_;

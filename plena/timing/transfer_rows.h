@@ -21,7 +21,8 @@ struct TransferRows {
   std::uint32_t width = 0;   // bits of an element
   std::uint32_t block = 0;   // elements that share a scale byte; 0: none
   bool write = false;
-  bool in_bytes = false;  // rs-hbm-bytes
+  bool in_bytes = false;     // rs-hbm-bytes
+  bool whole_codes = false;  // a store whose codes take whole bytes (rs-mx)
 
   [[nodiscard]] HbmRow row(std::uint32_t index) const;
 
@@ -32,6 +33,9 @@ struct TransferRows {
 /// The rows of an H-type instruction, from the registers of a machine about to execute it or that
 /// just did.
 TransferRows transfer_rows(const Machine& machine, const Instruction& instruction);
+
+/// The HBM type an H-type instruction moves.
+const DataType& transfer_type(const Settings& settings, const Instruction& instruction);
 
 /// Calls `burst(address, row)` for each burst of a transfer in order, `address` a multiple of 32:
 /// rows in order, elements before scales, a burst just asked for not repeated. `row_done(row)`

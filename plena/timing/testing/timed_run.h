@@ -10,9 +10,6 @@
 
 namespace plena {
 
-/// Instructions of a program, one a line, operands as in the reference; `#` starts a comment.
-std::vector<Instruction> instructions_of(std::string_view text);
-
 /// What a run looked like in time.
 struct TimedRun {
   std::vector<Cycle> issues;     // of each instruction that retired, in program order
@@ -33,8 +30,8 @@ struct TimedRunOptions {
 /// Options of a run with a built-in profile on the specification's machine and the ideal memory.
 TimedRunOptions run_with(const std::string& profile);
 
-/// Runs a program from reset to its end or its trap.
-TimedRun timed_run(const std::vector<Instruction>& instructions, const TimedRunOptions& options);
+/// Runs a program, as words or as assembly text, from reset to its end or its trap.
+TimedRun timed_run(const std::vector<std::uint32_t>& words, const TimedRunOptions& options);
 TimedRun timed_run(std::string_view text, const TimedRunOptions& options);
 
 }  // namespace plena
