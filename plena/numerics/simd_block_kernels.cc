@@ -151,6 +151,26 @@ HWY_INLINE bool scales_are_safe(std::uint64_t bytes) {
   return ((below | above) & (kEach * 0x80)) == 0;
 }
 
+// A block of zeros may have any scale but NaN, as 0 stays 0; padding and memory never written have
+// scale byte 0 (semantics 5.2). Are all scales that are not safe of that kind?
+template <std::size_t kScales>
+bool others_scale_zeros(std::uint64_t scale_bytes, const std::uint8_t* elements) {
+  constexpr std::size_t kEach = kCodes / kScales;  // codes under one scale
+  constexpr std::uint64_t kMagnitudes = 0x7F7F7F7F7F7F7F7F;
+  for (std::size_t scale = 0; scale < kScales; ++scale, scale_bytes >>= 8) {
+    const auto byte = static_cast<std::uint8_t>(scale_bytes);
+    if (scales_are_safe(byte * 0x0101010101010101U)) continue;
+    std::uint64_t any = 0;
+    for (std::size_t i = 0; i < kEach; i += sizeof any) {
+      std::uint64_t codes = 0;
+      std::memcpy(&codes, elements + scale * kEach + i, sizeof codes);
+      any |= codes;
+    }
+    if (byte == 0xFF || (any & kMagnitudes) != 0) return false;
+  }
+  return true;
+}
+
 // kScales scale bytes cover the codes of one vector; 2^block_bits elements have one.
 template <class Store, std::size_t kScales>
 HWY_INLINE std::size_t decode_e4m3_vectors(const std::uint8_t* elements, const std::uint8_t* scales,
@@ -167,7 +187,11 @@ HWY_INLINE std::size_t decode_e4m3_vectors(const std::uint8_t* elements, const s
     const V8 codes = hn::LoadU(d, elements + i);
     const V8 magnitude = hn::And(codes, magnitude_mask);
     const bool has_nan = !hn::AllFalse(d, hn::Eq(magnitude, magnitude_mask));
-    if (HWY_UNLIKELY(has_nan || !scales_are_safe(scale_bytes))) break;
+    if (HWY_UNLIKELY(has_nan)) break;
+    if (HWY_UNLIKELY(!scales_are_safe(scale_bytes)) &&
+        !others_scale_zeros<kScales>(scale_bytes, elements + i)) {
+      break;
+    }
     const hn::Repartition<std::uint64_t, U8> d64;
     const V8 exponents = hn::Sub(hn::BitCast(d, hn::Set(d64, scale_bytes)), magnitude_mask);
     const V8 spread = spread_groups(codes);

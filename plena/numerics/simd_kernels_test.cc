@@ -377,6 +377,33 @@ TEST_P(SimdHbmCodec, DecodesEveryE4m3CodeWithEveryScaleAsThePortableOne) {
   }
 }
 
+// Blocks of +0 and -0 among others, under scales that are beyond the range for numbers.
+TEST_P(SimdHbmCodec, DecodesBlocksOfZerosUnderAnyScaleAsThePortableOne) {
+  std::mt19937 random(29);
+  constexpr std::array<std::uint8_t, 6> kFarScales = {0, 1, 9, 245, 254, 255};
+  for (const std::uint32_t block : {8, 16, 32, 128}) {
+    const DataType type = DataType::mx(kE4M3, block);
+    for (const ElementType sram : {kBf16, kFp32}) {
+      const HbmCodec ours(type, sram, GetParam()), portable(type, sram, SimdTarget::Portable);
+      for (int round = 0; round < 50; ++round) {
+        std::vector<std::uint8_t> elements(1024), scales(1024 / block, 127);
+        for (std::size_t i = 0; i < elements.size(); ++i) {
+          const bool zeros = random() % 4 != 0;
+          if (i % block == 0 && zeros) scales[i / block] = kFarScales[random() % 6];
+          elements[i] = static_cast<std::uint8_t>(random() % 0x7F);
+          if (scales[i / block] != 127) elements[i] = random() % 2 == 0 ? 0x00 : 0x80;
+        }
+        // One block that is not all zeros after all.
+        if (round % 2 == 0) elements[random() % 1024] = 0x01;
+        Row out(sram, 1024), expected(sram, 1024);
+        ours.decode(elements.data(), scales.data(), 0, 1024, out.bytes());
+        portable.decode(elements.data(), scales.data(), 0, 1024, expected.bytes());
+        ASSERT_EQ(out, expected) << "block " << block;
+      }
+    }
+  }
+}
+
 TEST_P(SimdHbmCodec, EncodesAsThePortableOne) {
   for (const ElementType element : {kE4M3, kE5M2, kE3M2, ElementType::integer(8)}) {
     for (const ElementType sram : {kBf16, kFp32}) {
