@@ -184,14 +184,6 @@ std::optional<Trap> refused_token(std::string_view text) {
   return std::nullopt;
 }
 
-// H_PREFETCH_M's amount is raised to a tile and rounded up to whole ones (rs-hbm-bytes).
-Settings emulator_settings(Settings settings) {
-  const std::uint32_t tiles = (std::max(settings.hbm_m_prefetch_amount, 1U) + settings.mlen - 1) /
-                              std::max(settings.mlen, 1U);
-  settings.hbm_m_prefetch_amount = tiles * settings.mlen;
-  return settings;
-}
-
 void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
              const EmulatorOptions& options) {
   const Machine& machine = result.machine;
@@ -213,7 +205,7 @@ void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
 }  // namespace
 
 Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOptions& options) {
-  auto machine = Machine::create(emulator_settings(inputs.settings), Dialect::plena_rs());
+  auto machine = Machine::create(inputs.settings, Dialect::plena_rs());
   if (!machine) return forward_error(machine);
   EmulatorRun result{.machine = std::move(*machine)};
   if (auto loaded = load_images(inputs, result.machine); !loaded)

@@ -1,5 +1,7 @@
 #include "plena/cli/machine_options.h"
 
+#include "plena/machine/machine.h"
+
 namespace plena {
 
 namespace {
@@ -56,6 +58,10 @@ Result<Settings> resolve_settings(const MachineOptions& options, const Context& 
       set.error().message = "--set " + assignment + ": " + set.error().message;
       return tl::unexpected(std::move(set).error());
     }
+  }
+  // A wrong --isa is reported where it is used.
+  if (const auto dialect = Dialect::parse(options.isa)) {
+    *settings = settings_for(std::move(*settings), *dialect);
   }
   if (auto checked = check(*settings); !checked) {
     if (!options.settings_file.empty()) checked.error().place.file = options.settings_file;

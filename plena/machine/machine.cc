@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "plena/numerics/float_format.h"
 #include "plena/numerics/rs_formats.h"
@@ -66,7 +67,17 @@ std::string_view array_shape_name(ArrayShape shape) {
   return "";
 }
 
-Result<Machine> Machine::create(const Settings& settings, const Dialect& dialect) {
+Settings settings_for(Settings settings, const Dialect& dialect) {
+  if (!dialect.has(RsSwitch::HbmBytes) || settings.mlen == 0) return settings;
+  const std::uint64_t amount = std::max(settings.hbm_m_prefetch_amount, 1U);
+  const std::uint64_t rows = (amount + settings.mlen - 1) / settings.mlen * settings.mlen;
+  if (rows <= std::numeric_limits<std::uint32_t>::max())
+    settings.hbm_m_prefetch_amount = static_cast<std::uint32_t>(rows);
+  return settings;
+}
+
+Result<Machine> Machine::create(const Settings& given, const Dialect& dialect) {
+  const Settings settings = settings_for(given, dialect);
   if (auto checked = check(settings); !checked) return tl::unexpected(checked.error());
   if (dialect.has(RsSwitch::Mx)) {
     if (auto checked = check_rs_types(settings); !checked) return tl::unexpected(checked.error());

@@ -54,6 +54,10 @@ struct LoopFrame {
 /// Bytes an element takes in a state file: 1, 2 or 4 by the width of its format.
 std::size_t state_file_bytes(ElementType element);
 
+/// The settings a machine of this dialect works with: under rs-hbm-bytes H_PREFETCH_M's amount is
+/// raised to a tile and rounded up to whole ones. Anything else stays, right or wrong.
+Settings settings_for(Settings settings, const Dialect& dialect);
+
 struct Machine {
   Settings settings;
   Dialect dialect;
@@ -80,7 +84,8 @@ struct Machine {
   std::vector<LoopFrame>
       loops;  // open loops, innermost last; kept only where something counts them
 
-  /// A machine at reset. Settings are check()ed; nothing is allocated for memories until touched.
+  /// A machine at reset. Settings are made settings_for() the dialect and check()ed; nothing is
+  /// allocated for memories until touched.
   static Result<Machine> create(const Settings& settings, const Dialect& dialect = {});
 
   [[nodiscard]] Result<Machine> clone() const;

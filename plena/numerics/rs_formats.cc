@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "plena/numerics/float_format.h"
 
@@ -84,25 +85,39 @@ std::uint32_t encode_element(ElementType element, float y) {
          static_cast<std::uint32_t>(mantissa);
 }
 
-void encode_block(ElementType element, const float* values, std::size_t n, std::uint8_t* elements,
-                  std::uint8_t* scale) {
-  const std::size_t bytes = rs_code_bytes(element);
+// Writes the codes of one block from byte `begin` of a row, as many as fit; returns its scale byte.
+// A block of zeros writes nothing.
+std::uint8_t encode_block(DataType type, const float* values, std::size_t begin,
+                          std::span<std::uint8_t> row) {
+  const std::size_t code_bytes = (type.element.width() + 7) / 8;
   float largest = 0.0F;
-  for (std::size_t k = 0; k < n; ++k) {
+  for (std::size_t k = 0; k < type.block; ++k) {
     if (std::fabs(values[k]) > largest) largest = std::fabs(values[k]);  // a NaN never is
   }
-  if (largest == 0.0F) {
-    *scale = 0;
-    std::memset(elements, 0, n * bytes);
-    return;
-  }
+  if (largest == 0.0F) return 0;
   const int exponent = floor_log2(largest, -kScaleBias, kScaleBias);
-  *scale = static_cast<std::uint8_t>(exponent + kScaleBias);
-  for (std::size_t k = 0; k < n; ++k) {
+  for (std::size_t k = 0; k < type.block; ++k) {
     // 2^exponent is an f32 subnormal at -127; dividing by it is still exact scaling.
-    const std::uint32_t code = encode_element(element, values[k] / std::ldexp(1.0F, exponent));
-    std::memcpy(elements + k * bytes, &code, bytes);
+    const std::uint32_t code = encode_element(type.element, values[k] / std::ldexp(1.0F, exponent));
+    const std::size_t at = begin + k * code_bytes;
+    if (at < row.size()) std::memcpy(&row[at], &code, std::min(code_bytes, row.size() - at));
   }
+  return static_cast<std::uint8_t>(exponent + kScaleBias);
+}
+
+// A plain type keeps the upper mantissa bits of a NaN, rounded: one that rounds over is infinity.
+std::uint32_t encode_plain(ElementType element, float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const unsigned dropped = 23U - element.mantissa;
+  if (!std::isnan(value) || dropped == 0) return encode_fp(element, value);
+  const std::uint32_t mantissa = bits & 0x7FFFFFU;
+  const std::uint32_t half = 1U << (dropped - 1);
+  std::uint32_t kept = mantissa >> dropped;
+  const std::uint32_t rest = mantissa & (2 * half - 1);
+  if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
+  const std::uint32_t infinity = 0xFFU << element.mantissa;
+  const std::uint32_t sign = element.sign ? bits >> 31 << (element.exponent + element.mantissa) : 0;
+  return sign | infinity | (kept >> element.mantissa != 0 ? 0 : kept);
 }
 
 constexpr std::size_t kLanes = 8;
@@ -163,27 +178,31 @@ float sum_short(const float* values, std::size_t n) {
 }  // namespace
 
 void rs_decode_row(DataType type, const std::uint8_t* elements, const std::uint8_t* scales,
-                   std::size_t n, float* out) {
+                   std::uint64_t first, std::size_t n, float* out) {
   const std::uint32_t width = type.width();
+  const std::size_t bit = first * width % 8;
+  const std::size_t block_phase = type.is_mx() ? first % type.block : 0;
   for (std::size_t k = 0; k < n; ++k) {
-    const float value = decode_element(type.element, bits_at(elements, k * width, width));
-    out[k] = type.is_mx() ? value * decode_scale(scales[k / type.block]) : value;
+    const float value = decode_element(type.element, bits_at(elements, bit + k * width, width));
+    out[k] = type.is_mx() ? value * decode_scale(scales[(block_phase + k) / type.block]) : value;
   }
 }
 
 void rs_encode_row(DataType type, const float* values, std::size_t n, std::uint8_t* elements,
                    std::uint8_t* scales) {
-  const std::size_t bytes = rs_code_bytes(type.element);
+  const std::span<std::uint8_t> row(elements, n * type.width() / 8);
   if (!type.is_mx()) {
+    const std::size_t bytes = type.width() / 8;
     for (std::size_t k = 0; k < n; ++k) {
-      const std::uint32_t code = encode_fp(type.element, values[k]);
+      const std::uint32_t code = encode_plain(type.element, values[k]);
       std::memcpy(elements + k * bytes, &code, bytes);
     }
     return;
   }
-  for (std::size_t k = 0; k < n; k += type.block) {
-    encode_block(type.element, values + k, std::min<std::size_t>(type.block, n - k),
-                 elements + k * bytes, scales + k / type.block);
+  std::fill(row.begin(), row.end(), std::uint8_t{0});
+  for (std::size_t block = 0; block < n / type.block; ++block) {
+    const std::size_t first = block * type.block;
+    scales[block] = encode_block(type, values + first, first * type.width() / 8, row);
   }
 }
 

@@ -10,22 +10,18 @@
 
 namespace plena {
 
-/// Decodes n elements that start at bit 0 of `elements` (packed, little end first) with one scale
-/// byte a block in `scales` (unused for a plain type) to f32: element times scale in f32. An
-/// element with exponent field 0 is (m / 2^M) * 2^-bias, one with all ones infinity or NaN, E4M3
-/// too; scale byte 0 is 0.0 and 255 infinity. Plain types with an 8-bit exponent decode as IEEE
-/// does.
+/// Decodes elements first … first+n-1 of a tensor to f32: element times scale in f32. `elements`
+/// points at the byte that holds the first bit of element `first` (packed, little end first),
+/// `scales` at the scale byte of its block (unused for a plain type). An element with exponent
+/// field 0 is (m / 2^M) * 2^-bias, one with all ones infinity or NaN, E4M3 too; scale byte 0 is 0.0
+/// and 255 infinity. Plain types with an 8-bit exponent decode as IEEE does.
 void rs_decode_row(DataType type, const std::uint8_t* elements, const std::uint8_t* scales,
-                   std::size_t n, float* out);
+                   std::uint64_t first, std::size_t n, float* out);
 
-/// Bytes one element takes in the emulator's MX encoder: whole bytes, never packed.
-inline std::size_t rs_code_bytes(ElementType element) {
-  return (element.width() + 7) / 8;
-}
-
-/// The emulator's H_STORE_V: n values to n * rs_code_bytes element bytes and n / block scale bytes.
+/// The emulator's H_STORE_V: n values to n * width / 8 element bytes and n / block scale bytes.
 /// emax is not subtracted from the shared exponent, and a mantissa that rounds up to 2^M does not
-/// carry.
+/// carry. A code takes whole bytes, so that narrower ones spill into the next block's, which then
+/// overwrites them; elements after the last whole block are written as 0.
 void rs_encode_row(DataType type, const float* values, std::size_t n, std::uint8_t* elements,
                    std::uint8_t* scales);
 

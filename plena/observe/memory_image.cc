@@ -17,6 +17,18 @@ namespace {
 // that a piece is either inside one chunk or a whole number of them.
 constexpr std::uint64_t kPiece = 1U << 12;
 
+// Under rs-memories an FP image holds binary16, whatever the memory holds (dialect-plena-rs.md 0).
+Bytes from_binary16(const Machine& machine, std::span<const std::uint8_t> image) {
+  const std::size_t unit = machine.file_element_bytes(MemoryKind::FpMem);
+  Bytes out;
+  for (const std::uint32_t half : element_bits(image, sizeof(std::uint16_t))) {
+    const std::uint32_t bits = convert_fp(kFp16, machine.scalar_element(), half);
+    const auto* little_endian = reinterpret_cast<const std::uint8_t*>(&bits);
+    out.insert(out.end(), little_endian, little_endian + unit);
+  }
+  return out;
+}
+
 Status load_raw(Machine& machine, const MemorySpec& spec) {
   const auto file = RawFile::open(spec.file);
   if (!file) return tl::unexpected(file.error());
@@ -26,6 +38,9 @@ Status load_raw(Machine& machine, const MemorySpec& spec) {
   if (auto fits = check_fits(machine, spec.memory, spec.first, bytes.size() / unit, spec.file);
       !fits) {
     return fits;
+  }
+  if (spec.memory == MemoryKind::FpMem && machine.dialect.has(RsSwitch::Memories)) {
+    return machine.write_elements(spec.memory, spec.first, from_binary16(machine, bytes));
   }
   return machine.write_elements(spec.memory, spec.first, bytes);
 }

@@ -34,6 +34,17 @@ TEST_F(MemoryImageTest, LoadsRawElementsAtTheirAddress) {
   EXPECT_EQ(read(MemoryKind::Vram, 15, 4), (Bytes{0, 0, 0x80, 0x3F, 0x00, 0xC0, 0, 0}));
 }
 
+TEST_F(MemoryImageTest, UnderRsMemoriesAnFpImageIsBinary16) {
+  Machine machine = std::move(*Machine::create(small_settings(), Dialect::plena_rs()));
+  // 1.0, 2^-24 (the smallest subnormal) and 65504 in binary16; the last rounds up to 65536 in bf16.
+  const auto file = write_raw("fp.bin", {0x00, 0x3C, 0x01, 0x00, 0xFF, 0x7B});
+
+  ASSERT_TRUE(load_memory(machine, {.memory = MemoryKind::FpMem, .file = file, .first = 1}));
+
+  EXPECT_EQ(*machine.read_elements(MemoryKind::FpMem, 1, 3),
+            (Bytes{0x80, 0x3F, 0x80, 0x33, 0x80, 0x47}));
+}
+
 TEST_F(MemoryImageTest, RoundsArrayValuesOnceToTheMemorysFormat) {
   // 1 + 2^-8 lies half way between two bf16 values, a hair more lies above: rounding to f32 first
   // would lose that hair and round down to even.

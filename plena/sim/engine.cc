@@ -70,11 +70,17 @@ class Watch {
   }
 
   // START counts for the loop around it, END for its own iteration, which it closes. Where a
-  // handler keeps the frames (Code::Jump), it has moved them already.
+  // handler keeps the frames (Code::Jump), it has moved them already; the loop around is then the
+  // one below a new frame.
   void count_loop(std::uint64_t pc) {
     auto& loops = x_.machine.loops;
     const Prepared& i = x_.program.code[pc];
-    if (x_.program.dialect.has(RsSwitch::Loops) || i.code == Code::Jump) return;
+    if (x_.program.dialect.has(RsSwitch::Loops)) return;
+    if (i.code == Code::Jump) {
+      const bool starts = x_.program.decoded[pc].op == Op::C_LOOP_START;
+      if (starts && loops.size() > 1) ++loops[loops.size() - 2].instructions;
+      return;
+    }
     if (i.code == Code::LoopEnd) {
       if (x_.machine.gp[i.rd] > 0) {
         loops.back().instructions = 0;
@@ -219,7 +225,9 @@ Stop run(Machine& machine, const PreparedProgram& program, const RunOptions& opt
 
 void resume_after_break(Machine& machine, const PreparedProgram& program) {
   if (machine.pc >= program.decoded.size() || program.code[machine.pc].code != Code::Break) return;
-  if (program.counts_loops && !machine.loops.empty()) ++machine.loops.back().instructions;
+  // Under rs-loops it was counted when it was dispatched.
+  const bool counts = program.counts_loops && !program.dialect.has(RsSwitch::Loops);
+  if (counts && !machine.loops.empty()) ++machine.loops.back().instructions;
   ++machine.pc;
   ++machine.retired;
 }

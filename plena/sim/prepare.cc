@@ -122,8 +122,12 @@ Handler handler_of(const Instruction& i, const PreparedProgram& program) {
 }
 
 // A register the dialect decodes but does not have; reaching it is the fault (rs-decode).
+// Arithmetic into f0 does nothing, so that it never reaches its sources.
 bool names_missing_register(const Instruction& i, const Dialect& dialect) {
   const auto operands = row_of(i.op).operands();
+  const bool into_f0 = !operands.empty() && operands[0].kind == OperandKind::Fp &&
+                       operands[0].access != Access::Read && i.rd == 0;
+  if (into_f0) return false;
   return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
     const std::uint32_t value = field_value(i, operand.field);
     return value > 7 && (operand.kind == OperandKind::Fp ||
@@ -171,7 +175,7 @@ tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     partner = std::move(*paired);
   }
 
-  auto program = std::make_shared<PreparedProgram>(settings, dialect);
+  auto program = std::make_shared<PreparedProgram>(settings_for(settings, dialect), dialect);
   program->code.reserve(words.size() + 1);
   program->decoded.reserve(words.size());
   for (std::size_t pc = 0; pc < words.size(); ++pc) {

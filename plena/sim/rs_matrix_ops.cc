@@ -257,26 +257,32 @@ void write_out_row(Execution& x, std::uint64_t address, float* values, std::size
   std::fill_n(values, n, 0.0F);
 }
 
+// Lanes that start inside row `address - address % MLEN` of Vector SRAM.
+void require_lanes(Execution& x, std::uint64_t address) {
+  const auto& p = x.program;
+  const bool row_aligned = !on(x, RsSwitch::TileAddress) ||
+                           p.vlen_divisor.divides(address - p.mlen_divisor.modulo(address));
+  x.require(row_aligned && p.blen_divisor.divides(address), TrapCause::MisalignedAddress, [&] {
+    return std::pair(
+        fmt::format("lanes {} …", address),
+        fmt::format("a write-out starts at a multiple of BLEN = {} lanes (semantics 6.6)", p.blen));
+  });
+  x.require(address + p.blen <= p.vram_elements, TrapCause::AddressOutOfRange, [&] {
+    return std::pair(fmt::format("lanes {} …", address),
+                     fmt::format("Vector SRAM has {} elements", p.vram_elements));
+  });
+}
+
 // BLEN lanes each of `rows` rows, `step` elements apart.
 bool write_out_lanes(Execution& x, std::uint64_t address, std::uint64_t rows, std::uint64_t step,
                      ArrayShape shape) {
   const auto& p = x.program;
-  x.require(p.blen_divisor.divides(address), TrapCause::MisalignedAddress, [&] {
-    return std::pair(
-        fmt::format("gp<rd> + imm = {}", address),
-        fmt::format("the write-out starts at a multiple of BLEN = {} lanes (semantics 6.6)",
-                    p.blen));
-  });
-  x.require(
-      address + (rows - 1) * step + p.blen <= p.vram_elements, TrapCause::AddressOutOfRange, [&] {
-        return std::pair(fmt::format("gp<rd> + imm = {}, {} rows, {} apart", address, rows, step),
-                         fmt::format("Vector SRAM has {} elements", p.vram_elements));
-      });
+  for (std::uint64_t r = 0; r < rows; ++r) require_lanes(x, address_sum(x, address, r * step));
   require_shape(x, shape);
   if (x.faulted) return false;
   float* values = accumulators(x, shape).data();
   for (std::uint64_t r = 0; r < rows; ++r)
-    write_out_row(x, address + r * step, values + r * p.blen, p.blen);
+    write_out_row(x, address_sum(x, address, r * step), values + r * p.blen, p.blen);
   set_shape(x, ArrayShape::Clear);
   return true;
 }

@@ -42,13 +42,16 @@ struct Access {
   [[nodiscard]] std::uint64_t scale_address(std::uint64_t scale_register, std::uint64_t row) const {
     if (!in_bytes) return base + scale_register + first_element(row) / type().block;
     const std::uint64_t bytes_a_scale = std::uint64_t{type().width()} * type().block / 8;
-    const float rows_in =
-        static_cast<float>(row) * static_cast<float>(stride) / static_cast<float>(bytes_a_scale);
-    return base + scale_register + offset / bytes_a_scale + static_cast<std::uint64_t>(rows_in);
+    const float scales_a_row = static_cast<float>(stride) / static_cast<float>(bytes_a_scale);
+    const float scales_before = static_cast<float>(row) * scales_a_row;
+    return base + scale_register + offset / bytes_a_scale +
+           static_cast<std::uint64_t>(scales_before);
   }
+  // Scales of whole blocks; elements after the last of them have none.
   [[nodiscard]] std::uint64_t scale_count() const {
     return type().is_mx() ? length / type().block : 0;
   }
+  [[nodiscard]] std::uint64_t element_span() const { return (length * type().width() + 7) / 8; }
 };
 
 Access make_access(const Execution& x, const Prepared& i, const HbmCodec& codec, std::uint64_t rows,
@@ -71,10 +74,16 @@ void require_registers(Execution& x, const Prepared& i, const Access& access) {
   if (access.type().is_mx()) require(x.machine.scale_set, "SCALE_REG");
 }
 
-std::uint64_t element_span(const Execution& x, const Access& access, bool write) {
-  const std::uint64_t width = access.type().width();
-  if (write && on(x, RsSwitch::Mx)) return access.length * rs_code_bytes(access.type().element);
-  return (access.length * width + 7) / 8;
+// rs-mx: the emulator moves whole bytes and stops at other widths.
+void require_width(Execution& x, const Access& access, bool write) {
+  if (!on(x, RsSwitch::Mx)) return;
+  const std::uint32_t width = access.type().width();
+  const bool moves = (width & (width - 1)) == 0 && (write || width % 8 == 0);
+  x.require(moves, TrapCause::IllegalInstruction, [&] {
+    return std::pair(fmt::format("elements of {} bits ({})", width, access.type().name()),
+                     fmt::format("this dialect cannot {} them (rs-mx, dialect-plena-rs.md 5)",
+                                 write ? "store" : "load"));
+  });
 }
 
 // Loads may leave HBM under rs-hbm-bytes: what lies outside reads 0. Nothing else may.
@@ -86,7 +95,7 @@ void require_inside(Execution& x, const Access& access, bool write) {
     const auto fits = [&](std::uint64_t address, std::uint64_t bytes) {
       return address >= access.base && address <= size && bytes <= size - address;
     };
-    inside = inside && fits(access.element_address(row), element_span(x, access, write));
+    inside = inside && fits(access.element_address(row), access.element_span());
     if (access.type().is_mx()) {
       inside = inside && fits(access.scale_address(x.machine.scale, row),
                               std::max<std::uint64_t>(access.scale_count(), 1));
@@ -116,7 +125,7 @@ void tell_row(const Execution& x, const Access& access, std::uint64_t row, bool 
   if (x.observer == nullptr) return;
   HbmRow moved{.write = write,
                .element_address = access.element_address(row),
-               .element_bytes = element_span(x, access, write)};
+               .element_bytes = access.element_span()};
   if (access.type().is_mx()) {
     moved.scale_address = access.scale_address(x.machine.scale, row);
     moved.scale_bytes = write ? access.scale_count() : readable_scales(access, moved.scale_address);
@@ -124,40 +133,60 @@ void tell_row(const Execution& x, const Access& access, std::uint64_t row, bool 
   x.observer->moved_row(moved);
 }
 
+// The scale bytes of one row: those that are read, then 0, then 1.0 for elements without a block.
+void load_scales(Execution& x, const Access& access, std::uint64_t row) {
+  constexpr std::uint8_t kOne = 127;
+  const std::uint64_t room = access.length / access.type().block + 2;
+  if (x.scales.size() < room) x.scales.resize(room);
+  const std::uint64_t at = access.scale_address(x.machine.scale, row);
+  if (!access.in_bytes) {
+    copy_from_hbm(x, at, room - 1, x.scales.data());
+    return;
+  }
+  const std::uint64_t read = readable_scales(access, at);
+  copy_from_hbm(x, at, read, x.scales.data());
+  std::fill(x.scales.begin() + static_cast<std::ptrdiff_t>(read), x.scales.end(), std::uint8_t{0});
+  x.scales[access.scale_count()] = kOne;
+}
+
 void load_row(Execution& x, const Access& access, std::uint64_t row, std::uint8_t* to,
               const VectorKernels& sram) {
-  const std::uint64_t bytes = element_span(x, access, false) + 8;  // room for a bit offset
+  const std::uint64_t bytes = access.element_span() + 8;  // room for a bit offset
   if (x.row_bytes.size() < bytes) x.row_bytes.resize(bytes);
   copy_from_hbm(x, access.element_address(row), bytes, x.row_bytes.data());
-  const std::uint64_t scale_room = access.length / std::max(access.type().block, 1U) + 2;
-  if (x.scales.size() < scale_room) x.scales.resize(scale_room);
-  if (access.type().is_mx()) {
-    const std::uint64_t at = access.scale_address(x.machine.scale, row);
-    std::fill(x.scales.begin(), x.scales.end(), std::uint8_t{0});
-    const std::uint64_t wanted = access.in_bytes ? readable_scales(access, at) : scale_room - 1;
-    copy_from_hbm(x, at, wanted, x.scales.data());
-  }
+  if (access.type().is_mx()) load_scales(x, access, row);
   const std::uint64_t first = access.in_bytes ? 0 : access.first_element(row);
   if (!on(x, RsSwitch::Mx)) {
     access.codec.decode(x.row_bytes.data(), x.scales.data(), first, access.length, to);
     return;
   }
   if (x.row_values.size() < access.length) x.row_values.resize(access.length);
-  rs_decode_row(access.type(), x.row_bytes.data(), x.scales.data(), access.length,
+  rs_decode_row(access.type(), x.row_bytes.data(), x.scales.data(), first, access.length,
                 x.row_values.data());
   sram.from_f32(x.row_values.data(), to, access.length);
 }
 
+// rs-hbm-bytes: a tile's scales are counted over the whole tile, but read row by row.
+void require_blocks_in_tile(Execution& x, const Access& access) {
+  if (!access.in_bytes || !access.type().is_mx()) return;
+  const std::uint64_t counted = access.length * access.length / access.type().block;
+  x.require(counted <= access.length * access.scale_count(), TrapCause::MxBlockMisaligned, [&] {
+    return std::pair(
+        fmt::format("rows of {} elements, blocks of {}", access.length, access.type().block),
+        std::string("a row of a tile is whole blocks (rs-hbm-bytes)"));
+  });
+}
+
 bool prefetch_matrix(Execution& x, const Prepared& i) {
   const auto& p = x.program;
-  const std::uint64_t amount = p.settings.hbm_m_prefetch_amount;
-  const std::uint64_t rows =
-      (std::max<std::uint64_t>(amount, p.mlen) + p.mlen - 1) / p.mlen * p.mlen;
+  const std::uint64_t rows = p.settings.hbm_m_prefetch_amount;
   const Access access =
       make_access(x, i, i.order != 0 ? p.matrix_kv_codec : p.weight_codec, rows, p.mlen);
   const std::uint64_t rd = x.gp(i.rd);
+  require_width(x, access, false);
   require_registers(x, i, access);
   require_inside(x, access, false);
+  require_blocks_in_tile(x, access);
   x.require(p.tile_divisor.divides(rd), TrapCause::MisalignedAddress, [&] {
     return std::pair(fmt::format("gp<rd> = {}", rd),
                      fmt::format("a tile is loaded at a multiple of MLEN^2 = {} (semantics 6.9)",
@@ -186,9 +215,10 @@ bool prefetch_vector(Execution& x, const Prepared& i) {
   const Access access =
       make_access(x, i, vector_codec(x, i), p.settings.hbm_v_prefetch_amount, p.vlen);
   const std::uint64_t rd = x.gp(i.rd);
+  require_width(x, access, false);
   require_registers(x, i, access);
   require_inside(x, access, false);
-  x.require_rows(rd, access.in_bytes ? 0 : access.rows, "gp<rd>");
+  x.require_rows(rd, access.in_bytes ? 1 : access.rows, "gp<rd>");  // later rows may be dropped
   if (x.faulted) return false;
   for (std::uint64_t row = 0; row < access.rows; ++row) {
     tell_row(x, access, row, false);
@@ -218,7 +248,7 @@ void require_whole_blocks(Execution& x, const Access& access) {
 
 void store_row(Execution& x, const Access& access, std::uint64_t row, std::uint64_t source) {
   const auto& p = x.program;
-  const std::uint64_t bytes = element_span(x, access, true);
+  const std::uint64_t bytes = access.element_span();
   if (x.row_bytes.size() < bytes) x.row_bytes.resize(bytes);
   if (x.scales.size() < access.scale_count() + 1) x.scales.resize(access.scale_count() + 1);
   if (on(x, RsSwitch::Mx)) {
@@ -229,12 +259,18 @@ void store_row(Execution& x, const Access& access, std::uint64_t row, std::uint6
   } else {
     access.codec.encode(x.vram(source), access.length, x.row_bytes.data(), x.scales.data());
   }
-  if (const std::uint64_t scales = access.scale_count(); scales != 0) {
+  const auto write_scales = [&] {
+    const std::uint64_t scales = access.scale_count();
+    if (scales == 0) return;
     std::copy_n(x.scales.data(), scales,
                 x.machine.hbm.writable(access.scale_address(x.machine.scale, row), scales));
-  }
+  };
+  // Where the two overlap the later one stands: the elements (semantics 5.7), but under
+  // rs-hbm-bytes the scales.
+  if (!access.in_bytes) write_scales();
   std::copy_n(x.row_bytes.data(), bytes,
               x.machine.hbm.writable(access.element_address(row), bytes));
+  if (access.in_bytes) write_scales();
 }
 
 bool store_vector(Execution& x, const Prepared& i) {
@@ -242,6 +278,7 @@ bool store_vector(Execution& x, const Prepared& i) {
   const Access access =
       make_access(x, i, vector_codec(x, i), p.settings.hbm_v_writeback_amount, p.vlen);
   const std::uint64_t rd = x.gp(i.rd);
+  require_width(x, access, true);
   require_registers(x, i, access);
   require_inside(x, access, true);
   x.require_rows(rd, access.rows, "gp<rd>");

@@ -193,7 +193,13 @@ void spread_group_sums(const Execution& x, std::vector<float>& values) {
   }
 }
 
+// rs-registers: a reduction into f0 does nothing at all.
+bool vanishes(const Execution& x, const Prepared& i) {
+  return i.rd == 0 && on(x, RsSwitch::Registers);
+}
+
 bool reduce_sum(Execution& x, const Prepared& i) {
+  if (vanishes(x, i)) return true;
   const std::uint64_t rs1 = x.gp(i.rs1);
   x.require_row(rs1, "gp<rs1>");
   if (x.faulted) return false;
@@ -210,6 +216,7 @@ bool takes_part(const Execution& x, const Prepared& i, std::size_t lane) {
 }
 
 bool reduce_max(Execution& x, const Prepared& i) {
+  if (vanishes(x, i)) return true;
   const std::uint64_t rs1 = x.gp(i.rs1);
   x.require_row(rs1, "gp<rs1>");
   if (x.faulted) return false;
@@ -265,12 +272,15 @@ void require_entries(Execution& x, std::uint64_t address, std::size_t count, std
   });
 }
 
-bool top_k(Execution& x, const Prepared& i) {
+// rs-decode lets other policies through to the moment they are reached.
+bool unknown_policy(Execution& x, const Prepared& i) {
+  x.note_fault(TrapCause::IllegalInstruction, fmt::format("policy {}", i.select),
+               "V_TOPK has policies 0 and 1");
+  return false;
+}
+
+bool rank_top_k(Execution& x, const Prepared& i) {
   const auto& p = x.program;
-  x.require(i.select <= 1, TrapCause::IllegalInstruction, [&] {
-    return std::pair(fmt::format("policy {}", i.select),
-                     std::string("V_TOPK has policies 0 and 1"));
-  });
   const std::size_t lanes = i.select == 0 ? 32 : 128;
   const std::size_t chosen = i.select == 0 ? 4 : kMostChosen;
   x.require_rows(x.gp(i.rs1), (lanes + p.vlen - 1) / p.vlen, "gp<rs1>");
@@ -322,6 +332,7 @@ bool scalar_maximum(Execution& x, const Prepared& i) {
 // handler of vector_ops.cc serves.
 Handler rs_vector_handler(const Instruction& instruction, const Dialect& dialect) {
   const bool merges = instruction.select != 0 && dialect.has(RsSwitch::MaskMerge);
+  const bool into_f0 = instruction.rd == 0 && dialect.has(RsSwitch::Registers);
   const auto when = [&](bool differs, Handler handler) {
     return merges || differs ? handler : nullptr;
   };
@@ -347,11 +358,12 @@ Handler rs_vector_handler(const Instruction& instruction, const Dialect& dialect
     case Op::V_RECI_V:
       return when(false, reciprocal);
     case Op::V_RED_SUM:
-      return when(dialect.has(RsSwitch::SumOrder), reduce_sum);
+      return when(dialect.has(RsSwitch::SumOrder) || into_f0, reduce_sum);
     case Op::V_RED_MAX:
-      return when(dialect.has(RsSwitch::Max), reduce_max);
+      return when(dialect.has(RsSwitch::Max) || into_f0, reduce_max);
     case Op::V_TOPK:
-      return dialect.has(RsSwitch::TopK) || dialect.has(RsSwitch::Decode) ? top_k : nullptr;
+      if (instruction.select > 1) return unknown_policy;
+      return dialect.has(RsSwitch::TopK) ? rank_top_k : nullptr;
     default:
       return nullptr;
   }
