@@ -4,24 +4,31 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include <hwy/targets.h>
-
 namespace plena {
 
 namespace {
 
 constexpr SimdTarget kTargets[] = {SimdTarget::Portable, SimdTarget::Avx2, SimdTarget::Avx512};
 
+// What Highway's targets of these names may use. Not hwy::SupportedTargets(): loading libhwy.so
+// calibrates its timer, which takes 4 ms of every process; its headers alone are enough.
 bool cpu_has(SimdTarget target) {
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                    __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("f16c");
   switch (target) {
     case SimdTarget::Avx2:
-      return (hwy::SupportedTargets() & HWY_AVX2) != 0;
+      return avx2;
     case SimdTarget::Avx512:
-      return (hwy::SupportedTargets() & HWY_AVX3) != 0;
+      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512cd");
     case SimdTarget::Portable:
       break;
   }
-  return true;
+#endif
+  return target == SimdTarget::Portable;
 }
 
 const char* environment_choice() {
