@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <variant>
 
@@ -21,7 +22,7 @@ struct Expected {
 
 using Source = std::variant<RawFile, NpyArray>;
 
-Result<Source> open_source(const Machine& machine, const MemorySpec& spec) {
+Result<Source> read_source(const Machine& machine, const MemorySpec& spec) {
   if (spec.is_npy()) {
     auto array = read_npy(spec.file);
     if (!array) return forward_error(array);
@@ -43,6 +44,13 @@ Result<Source> open_source(const Machine& machine, const MemorySpec& spec) {
 std::uint64_t element_count(const Source& source, std::size_t unit) {
   if (const auto* array = std::get_if<NpyArray>(&source)) return array->size();
   return std::get<RawFile>(source).bytes().size() / unit;
+}
+
+Result<Source> open_source(const Machine& machine, const MemorySpec& spec) {
+  auto source = read_source(machine, spec);
+  if (source && element_count(*source, machine.file_element_bytes(spec.memory)) == 0)
+    return fail(ErrorCode::Format, "{} holds no elements to compare", spec.file);
+  return source;
 }
 
 Expected read_piece(const Source& source, const Machine& machine, MemoryKind memory,
@@ -85,6 +93,18 @@ bool is_close(double distance, double expected, const Tolerance& tolerance) {
 
 }  // namespace
 
+Status check_comparable(const Machine& machine, const MemorySpec& spec) {
+  // What a pipe holds can be read only once.
+  std::error_code ignored;
+  if (std::filesystem::exists(spec.file, ignored) &&
+      !std::filesystem::is_regular_file(spec.file, ignored)) {
+    return {};
+  }
+  auto source = open_source(machine, spec);
+  if (!source) return forward_error(source);
+  return {};
+}
+
 Result<Comparison> compare_memory(const Machine& machine, const MemorySpec& spec,
                                   const Tolerance& tolerance) {
   const auto source = open_source(machine, spec);
@@ -94,8 +114,6 @@ Result<Comparison> compare_memory(const Machine& machine, const MemorySpec& spec
 
   Comparison comparison;
   comparison.elements = element_count(*source, unit);
-  if (comparison.elements == 0)
-    return fail(ErrorCode::Format, "{} holds no elements to compare", spec.file);
   for (std::uint64_t at = 0; at < comparison.elements; at += kPiece) {
     const std::uint64_t count = std::min(kPiece, comparison.elements - at);
     const auto bytes = machine.read_elements(spec.memory, spec.first + at, count);

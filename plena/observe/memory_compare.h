@@ -33,6 +33,9 @@ struct Comparison {
   std::optional<Mismatch> worst;  // of the largest difference the first
 };
 
+/// Whether a comparison with this file is possible: what compare_memory() would complain about.
+Status check_comparable(const Machine& machine, const MemorySpec& spec);
+
 /// Compares the elements from spec.first on with those of the file, which decides how many. A raw
 /// file holds bit patterns: without a tolerance those must be equal, so that -0 is not 0. The
 /// values of an .npy array are taken as they are, not rounded to the memory's format first. A NaN

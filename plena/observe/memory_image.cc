@@ -145,11 +145,14 @@ std::uint64_t default_count(const Machine& machine, MemoryKind memory, std::uint
   return end > first ? end - first : 0;
 }
 
+Status check_dump(const Machine& machine, const MemorySpec& spec) {
+  return check_fits(machine, spec.memory, spec.first, spec.count.value_or(0), spec.file);
+}
+
 Status dump_memory(const Machine& machine, const MemorySpec& spec,
                    const std::atomic<bool>* interrupted) {
+  if (auto fits = check_dump(machine, spec); !fits) return fits;
   const std::uint64_t count = spec.count.value_or(default_count(machine, spec.memory, spec.first));
-  if (auto fits = check_fits(machine, spec.memory, spec.first, count, spec.file); !fits)
-    return fits;
   auto writer = FileWriter::create(spec.file);
   if (!writer) return forward_error(writer);
   if (spec.is_npy()) {

@@ -19,6 +19,9 @@ Status load_memory(Machine& machine, const MemorySpec& spec);
 /// last one that is not 0, whole rows in the tile SRAMs.
 std::uint64_t default_count(const Machine& machine, MemoryKind memory, std::uint64_t first);
 
+/// Whether the elements a dump names exist; dump_memory() checks it, too.
+Status check_dump(const Machine& machine, const MemorySpec& spec);
+
 /// Writes elements to a file, complete or not at all: raw, or as .npy in float32 (uint32 of
 /// INT_MEM, uint8 of HBM), two-dimensional where they are whole rows. What was never written
 /// becomes a hole. Ends with ErrorCode::Interrupted soon after `interrupted` is set.

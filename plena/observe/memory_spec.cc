@@ -21,8 +21,9 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
     text.remove_prefix(2);
   }
   std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value, base);
   if (error != std::errc{} || stop != end || text.empty()) return std::nullopt;
   return value;
 }

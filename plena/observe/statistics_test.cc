@@ -13,6 +13,7 @@ using testing::HasSubstr;
 // Runs instructions on the small machine and counts them.
 Statistics count(const std::vector<Instruction>& program, const Settings& settings) {
   std::vector<std::uint32_t> words;
+  words.reserve(program.size());
   for (const auto& instruction : program) words.push_back(encode(instruction));
   const Dialect dialect;
   Machine machine = std::move(*Machine::create(settings, dialect));
