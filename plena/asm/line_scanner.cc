@@ -42,23 +42,30 @@ void add_operand(Line& line, std::string_view operand) {
   ++line.operand_count;
 }
 
+const char* skip_plain(const char* at, const char* end) {
+  while (at < end && class_of(at) == Other) ++at;
+  return at;
+}
+
+// One past the last character of the operand at `at`, spaces behind it not counted; `at` moves to
+// what ends it: a comma, a comment or the end.
+const char* operand_end(const char*& at, const char* end) {
+  for (;;) {
+    at = skip_plain(at, end);
+    const char* last = at;
+    at = skip_space(at, end);
+    if (at == end || class_of(at) == Comma || starts_comment(at, end)) return last;
+    if (class_of(at) == Slash) ++at;  // a division
+  }
+}
+
 // Operands from `at` to the comment or the end; returns where they end.
 const char* scan_operands(Line& line, const char* at, const char* end) {
   const char* after_comma = at;
   for (;;) {
-    const char* begin = skip_space(at, end);
-    const char* last = begin;  // one past the last character that is no space
-    at = begin;
-    while (at < end) {
-      const auto c = class_of(at);
-      if (c == Other) {
-        last = ++at;
-        continue;
-      }
-      if (c == Comma || starts_comment(at, end)) break;
-      ++at;
-      if (c != Space) last = at;
-    }
+    at = skip_space(at, end);
+    const char* begin = at;
+    const char* last = operand_end(at, end);
     const bool closed = at == end || class_of(at) != Comma;
     // An operand missing at the end of the line is missing right behind its comma.
     add_operand(line,

@@ -48,7 +48,20 @@ std::string file_range(const RegisterFile& file) {
   return fmt::format("{0}0 to {0}{1}", file.prefix, file.count - 1);
 }
 
+// `gp5`, `gp12`, `f3`: one or two digits, nearly all there are.
+std::optional<std::uint32_t> short_register(std::string_view text, const RegisterFile& file) {
+  const std::size_t prefix = file.prefix.size();
+  if (text.size() != prefix + 1 && text.size() != prefix + 2) return std::nullopt;
+  if ((text[0] | 0x20) != file.prefix[0]) return std::nullopt;
+  if (prefix == 2 && (text[1] | 0x20) != file.prefix[1]) return std::nullopt;
+  if (!is_digit(text[prefix]) || !is_digit(text.back())) return std::nullopt;
+  const auto first = static_cast<std::uint32_t>(text[prefix] - '0');
+  if (text.size() == prefix + 1) return first;
+  return first * 10 + static_cast<std::uint32_t>(text.back() - '0');
+}
+
 Value parse_register(std::string_view text, const RegisterFile& file) {
+  if (const auto quick = short_register(text, file); quick && *quick < file.count) return *quick;
   const auto number = register_number(text, file.prefix);
   if (number && *number < file.count) return *number;
   if (number) {
