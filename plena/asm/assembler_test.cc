@@ -328,6 +328,18 @@ TEST(Assembler, RandomTextNeverCrashes) {
   }
 }
 
+TEST(Documentation, EveryExampleOfTheLanguagePageAssembles) {
+  const auto page = read_text(PLENA_SOURCE_DIR "/docs/assembly.md");
+  ASSERT_TRUE(page);
+  std::size_t examples = 0;
+  for (std::size_t at = 0; (at = page->find("```asm\n", at)) != std::string::npos; ++examples) {
+    at += 7;
+    const Assembly result = assembled(page->substr(at, page->find("```", at) - at));
+    ASSERT_TRUE(result.ok()) << first_error(result).render();
+  }
+  EXPECT_GE(examples, 4U);
+}
+
 TEST(AssembleFile, ReadsAFileAndNamesItInErrors) {
   const std::string path = testing::TempDir() + "assembler_test.asm";
   ASSERT_TRUE(write_text(path, "C_BREAK\nbogus\n"));

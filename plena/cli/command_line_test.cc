@@ -1,6 +1,9 @@
+#include <csignal>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 
 #include "plena/cli/run_program.h"
 #include "plena/isa/reference.h"
@@ -73,6 +76,40 @@ TEST(CommandLine, AReaderThatGoesAwayIsNoError) {
   ::close(ends[1]);
   EXPECT_EQ(run.status, 0);
   EXPECT_EQ(run.err, "");
+}
+
+// Waits until whoever reads a pipe has taken all of it.
+bool drained(int descriptor) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    int waiting = 0;
+    if (::ioctl(descriptor, FIONREAD, &waiting) == 0 && waiting == 0) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
+TEST(CommandLine, CtrlCStopsCleanlyAndLeavesNoFile) {
+  const std::string output = testing::TempDir() + "interrupted.mem";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "C_BREAK\n", 8), 8);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[0], STDIN_FILENO);
+    ::execl(PLENA_PROGRAM, PLENA_PROGRAM, "asm", "/dev/stdin", "-o", output.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ASSERT_TRUE(drained(ends[0]));
+  ::usleep(200'000);  // until it waits for more
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_NE(::access(output.c_str(), F_OK), 0);
 }
 
 TEST(IsaCommand, PrintsTheReference) {

@@ -30,7 +30,8 @@ nlohmann::ordered_json describe(const InstructionRow& row) {
           {"word", encoding_line(row)},
           {"operands", operands},
           {"operation", row.operation},
-          {"summary", row.summary}};
+          {"summary", row.summary},
+          {"rule", instruction_rules(row.op)}};
 }
 
 void print_table() {
@@ -48,6 +49,7 @@ void print_instruction(const InstructionRow& row) {
   for (const auto& operand : row.operands()) {
     print("  {:<10} {}\n", operand.name, operand_values(operand, row));
   }
+  print("  rule       {}\n", instruction_rules(row.op));
   if (row.extension != Extension::Base) {
     print("  extension  needs --isa plena+{}\n", extension_name(row.extension));
   }

@@ -2,6 +2,7 @@
 // Reading a file is settings_file.cc.
 #include "plena/config/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -29,16 +30,22 @@ Status check_ranges(const Settings& settings) {
   return {};
 }
 
-// `small` divides `large`; names the values near `large` that would.
+std::uint32_t largest_divisor(std::uint32_t number, std::uint32_t at_most) {
+  std::uint32_t divisor = std::min(number, at_most);
+  while (number % divisor != 0) --divisor;
+  return divisor;
+}
+
+// `small` divides `large`; the hint names the nearest values of either that would do.
 Status check_divides(std::string_view small_name, std::uint32_t small, std::string_view large_name,
                      std::uint32_t large) {
   if (large % small == 0) return {};
-  const std::uint32_t below = large / small * small;
-  std::string hint = below == 0 ? fmt::format("{} = {}", large_name, small)
-                                : fmt::format("{} = {} or {}", large_name, below, below + small);
+  const std::uint32_t above = (large / small + 1) * small;
   return broken(
       fmt::format("{} = {} does not divide {} = {}", small_name, small, large_name, large),
-      fmt::format("BLEN divides HLEN, HLEN divides MLEN, MLEN divides VLEN; {} would do", hint));
+      fmt::format(
+          "BLEN divides HLEN, HLEN divides MLEN, MLEN divides VLEN; {} = {} or {} = {} does",
+          small_name, largest_divisor(large, small), large_name, above));
 }
 
 Status check_tiles(const Settings& s) {

@@ -263,6 +263,15 @@ TEST(Check, SaysWhichRuleIsBrokenAndWhatWouldSatisfyIt) {
   }
 }
 
+TEST(Check, NamesTheNearestValuesThatWouldDo) {
+  Settings settings;
+  settings.hlen = 24;
+  const auto checked = check(settings);
+  ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().hint.find("HLEN = 16 or MLEN = 72 does"), std::string::npos)
+      << checked.error().hint;
+}
+
 TEST(Symbols, HoldEveryIntegerKey) {
   Settings settings;
   settings.mlen = 128;

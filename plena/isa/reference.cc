@@ -97,6 +97,7 @@ void add_instruction(std::string& text, const InstructionRow& row) {
   for (const auto& operand : row.operands()) {
     text += fmt::format("- `{}`: {}\n", operand.name, operand_values(operand, row));
   }
+  text += fmt::format("- rule: {}\n", instruction_rules(row.op));
   if (row.extension != Extension::Base) {
     text += fmt::format("- extension: needs `--isa plena+{}`\n", extension_name(row.extension));
   }
@@ -198,7 +199,7 @@ std::string markdown_reference() {
       "`V[x]` is Vector SRAM, `M[x]` Matrix SRAM, both at element address x; `array` is the\n"
       "systolic array's accumulators; `H` is MLEN/HLEN; `@` is a matrix product. A word is 32 "
       "bits,\n"
-      "little-endian; unused bits are 0.\n\n";
+      "little-endian; unused bits are 0. Sections refer to the machine semantics.\n\n";
   add_overview(text);
   for (const auto& heading : kHeadings) {
     text += fmt::format("\n## {}\n\n{}\n\n", heading.title, heading.introduction);

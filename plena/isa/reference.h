@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "plena/isa/instruction.h"
 
@@ -15,6 +16,9 @@ std::string encoding_line(const InstructionRow& row);
 
 /// What an operand may be and what becomes of it: `gp0 to gp15, read`, `0 or 1`, …
 std::string operand_values(const Operand& operand, const InstructionRow& row);
+
+/// What its addresses must keep or its result is, with the section that says so.
+std::string_view instruction_rules(Op op);
 
 /// docs/isa.md.
 std::string markdown_reference();
