@@ -67,11 +67,7 @@ class Decoder {
  public:
   explicit Decoder(const Image& image)
       : image_(image), machine_(Machine::create(image.settings, image.dialect).value()) {
-    for (const HbmSegment& segment : image.hbm) {
-      EXPECT_TRUE(machine_.write_elements(MemoryKind::Hbm, segment.address, segment.bytes));
-    }
-    std::ranges::copy(image.fp_mem, machine_.fp_mem.begin());
-    std::ranges::copy(image.int_mem, machine_.int_mem.begin());
+    EXPECT_TRUE(preload(image, machine_));
     program_ = prepare(image.program.words, image.settings, image.dialect).value();
   }
 

@@ -20,9 +20,9 @@ std::vector<double> exact_table(const LlamaConfig& config, const LlamaTiling& ti
   std::vector<double> table(std::size_t{config.context} * 2 * mlen);
   std::vector<double> frequency(mlen);
   for (std::uint32_t lane = 0; lane < mlen; ++lane) {
-    const std::uint32_t element = lane % tiling.heads.head_lanes;
-    frequency[lane] = std::pow(static_cast<double>(config.rope_theta),
-                               -static_cast<double>(element / 2 * 2) / config.head_dim());
+    const std::uint32_t pair = lane % tiling.heads.head_lanes / 2;
+    frequency[lane] =
+        std::pow(static_cast<double>(config.rope_theta), -2.0 * pair / config.head_dim());
   }
   for (std::uint32_t position = 0; position < config.context; ++position) {
     const auto rows = std::span(table).subspan(std::size_t{position} * 2 * mlen, 2 * mlen);
