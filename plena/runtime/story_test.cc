@@ -145,17 +145,15 @@ TEST(Story, InFp32AModelWithoutGroupingSaysWhatAnF32PassSays) {
 
 TEST(Story, TheWholeContextAgreesWithAnF32Pass) {
   const auto model = open_model("stories260K");
-  const auto ids = testing::greedy_tokens(model, model.config.context);
   auto session = make_session(model, settings_of("fp32"));
   testing::ReferenceForward forward(model);
   Comparison comparison;
-  GenerationHooks hooks;
-  hooks.step = [&](std::uint32_t id, std::span<const float> logits) {
-    const auto position = static_cast<std::uint32_t>(comparison.positions());
-    comparison.add(logits, forward.step(id, position));
-  };
-
-  ASSERT_TRUE(feed(session, ids, hooks));
+  std::uint32_t id = 1;
+  for (std::uint32_t position = 0; position < model.config.context; ++position) {
+    const auto expected = forward.step(id, position);
+    comparison.add(session.step(id, position).value(), expected);
+    id = likeliest(expected);
+  }
 
   EXPECT_EQ(comparison.positions(), 512);
   EXPECT_LT(comparison.worst(), 1e-4F);
