@@ -7,7 +7,8 @@ A transcript in README.md, docs/*.md or examples/*.md is an indented or fenced b
 `$ plena ...`. Each page's commands run in order in a scratch folder that holds the project's
 examples and models. The exit status must be 0, or N where the command ends in `# exit status N`.
 Output that follows a command must be what it prints; numbers that depend on the machine (times,
-rates) match any number, and `...` matches any text.
+rates) match any number, and `...` matches any text. A fenced block that opens with a file's name
+(```asm scale.asm) is written to that file first.
 """
 
 import pathlib
@@ -41,6 +42,11 @@ def fenced(page, number):
     return sum(line.startswith("```") for line in lines) % 2 == 1
 
 
+def named_files(page):
+    """(name, text) of each fenced block that names a file."""
+    return re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
 def pattern(lines):
     """A regular expression for expected output."""
     text = MEASURED.sub("\0", "\n".join(lines).strip())
@@ -53,6 +59,8 @@ def run_page(page, programs):
     with tempfile.TemporaryDirectory() as scratch:
         for name in ("examples", "models"):
             shutil.copytree(SOURCE / name, pathlib.Path(scratch, name))
+        for name, text in named_files(page):
+            pathlib.Path(scratch, name).write_text(text)
         for number, command, expected in transcripts(page):
             command, _, status = command.partition("# exit status ")
             run = subprocess.run(["bash", "-c", command], cwd=scratch, capture_output=True, text=True,
