@@ -40,7 +40,7 @@ class Evaluation {
   std::string_view take(std::size_t length) {
     const auto token = rest_.substr(0, length);
     rest_.remove_prefix(length);
-    last_end_ = rest_.data();
+    last_end_ = rest_.substr(0, 0);
     return token;
   }
 
@@ -70,7 +70,7 @@ class Evaluation {
 
   // Where something is missing, the caret goes right behind the last token.
   [[nodiscard]] std::string_view gap() const {
-    return last_end_ == nullptr ? rest_.substr(0, 0) : std::string_view(last_end_, 0);
+    return last_end_.data() == nullptr ? rest_.substr(0, 0) : last_end_;
   }
 
   Integer shift() {
@@ -192,7 +192,7 @@ class Evaluation {
 
   std::string_view rest_;
   const SymbolTable& symbols_;
-  const char* last_end_ = nullptr;  // one past the last token taken
+  std::string_view last_end_;  // the empty stretch behind the last token taken
   int depth_ = 0;
   std::optional<Fault> fault_;
 };

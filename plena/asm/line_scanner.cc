@@ -80,8 +80,9 @@ const char* scan_operands(Line& line, const char* at, const char* end) {
 Line scan_line(std::string_view text) {
   Line line;
   line.text = text;
-  const char* end = text.data() + text.size();
-  const char* at = skip_space(text.data(), end);
+  const char* at = text.data();
+  const char* end = at + text.size();
+  at = skip_space(at, end);
   const char* begin = at;
   while (at < end && class_of(at) != Space && !starts_comment(at, end)) ++at;
   line.mnemonic = between(begin, at);

@@ -18,11 +18,11 @@ constexpr std::uint8_t kNoDigit = 0xFF;
 constexpr std::array<std::uint8_t, 256> hexadecimal_digits() {
   std::array<std::uint8_t, 256> values{};
   values.fill(kNoDigit);
-  for (int i = 0; i < 10; ++i)
-    values[static_cast<std::size_t>('0' + i)] = static_cast<std::uint8_t>(i);
-  for (int i = 0; i < 6; ++i) {
-    values[static_cast<std::size_t>('a' + i)] = static_cast<std::uint8_t>(10 + i);
-    values[static_cast<std::size_t>('A' + i)] = static_cast<std::uint8_t>(10 + i);
+  std::uint8_t value = 0;
+  for (const unsigned char digit : std::string_view("0123456789")) values[digit] = value++;
+  for (const unsigned char digit : std::string_view("abcdef")) {
+    values[digit] = value;
+    values[digit & ~0x20U] = value++;  // its upper case
   }
   return values;
 }
