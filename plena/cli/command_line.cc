@@ -26,6 +26,12 @@ class HelpFormatter : public CLI::Formatter {
     return CLI::Formatter::make_usage(app, nested ? "plena " + name : name);
   }
 
+  // Without what a flag stands for when it is given no value (`--log{-}`).
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, positional);
+    return name.substr(0, name.find('{'));
+  }
+
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_positional() || option->get_type_size() == 0) return {};
     const std::string type = option->get_type_name();

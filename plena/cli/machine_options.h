@@ -15,6 +15,11 @@ struct MachineOptions {
   std::string mode;
   std::vector<std::string> assignments;  // KEY=VALUE each
   std::string isa = "plena";
+
+  /// Whether the user asked for any machine; an image has one of its own.
+  [[nodiscard]] bool named() const {
+    return !settings_file.empty() || !mode.empty() || !assignments.empty() || isa != "plena";
+  }
 };
 
 void add_machine_options(CLI::App& command, MachineOptions& options);

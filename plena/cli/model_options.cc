@@ -84,9 +84,7 @@ Result<Image> compile_checkpoint(const ModelOptions& options, const Context& con
 }
 
 Result<Image> open_image(const ModelOptions& options) {
-  const MachineOptions& machine = options.machine;
-  if (!machine.settings_file.empty() || !machine.mode.empty() || !machine.assignments.empty() ||
-      machine.isa != MachineOptions().isa || !options.tokenizer.empty()) {
+  if (options.machine.named() || !options.tokenizer.empty()) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),

@@ -34,6 +34,23 @@ Status read_words(const std::string& path, ProgramSource& source) {
   return {};
 }
 
+Result<ProgramSource> read_image(const std::string& folder, const MachineOptions& options) {
+  if (!is_image_folder(folder)) {
+    return fail_with_hint(ErrorCode::Usage, fmt::format("{} is a folder, but no image", folder),
+                          "plena compile makes image folders");
+  }
+  if (options.named()) {
+    return fail_with_hint(ErrorCode::Usage,
+                          fmt::format("{} is an image, with settings of its own", folder),
+                          "compile the model anew for another machine: plena compile");
+  }
+  auto image = load_image(folder);
+  if (!image) return forward_error(image);
+  ProgramSource source{image->program, image->settings, image->dialect, std::nullopt};
+  source.image = std::move(*image);
+  return source;
+}
+
 // Line `number` (from 1) of a text, without its end.
 std::string_view line_of(std::string_view text, std::uint32_t number) {
   std::size_t begin = 0;
@@ -49,13 +66,22 @@ std::string_view line_of(std::string_view text, std::uint32_t number) {
 
 }  // namespace
 
+Result<Machine> ProgramSource::make_machine() const {
+  auto machine = Machine::create(settings, dialect);
+  if (!machine || !image) return machine;
+  if (auto loaded = preload(*image, *machine); !loaded) return forward_error(loaded);
+  return machine;
+}
+
 Result<ProgramSource> read_program_source(const std::string& path, const MachineOptions& options,
                                           const Context& context) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return read_image(path, options);
   auto settings = resolve_settings(options, context);
   if (!settings) return forward_error(settings);
   auto dialect = Dialect::parse(options.isa);
   if (!dialect) return forward_error(dialect);
-  ProgramSource source{{}, std::move(*settings), *dialect};
+  ProgramSource source{{}, std::move(*settings), *dialect, std::nullopt};
 
   const Status read =
       path.ends_with(".mem") ? read_words(path, source) : read_assembly(path, context, source);

@@ -81,8 +81,8 @@ Result<MemoryRequests> parse_requests(const RunArguments& arguments) {
 
 // A machine with its memories loaded, and every later request known to be possible, so that a long
 // run does not end in a complaint that could have come first.
-Result<Machine> make_machine(const ProgramSource& source, const MemoryRequests& requests) {
-  auto machine = Machine::create(source.settings, source.dialect);
+Result<Machine> load_machine(const ProgramSource& source, const MemoryRequests& requests) {
+  auto machine = source.make_machine();
   if (!machine) return machine;
   for (const auto& load : requests.loads)
     if (auto loaded = load_memory(*machine, load); !loaded) return forward_error(loaded);
@@ -132,7 +132,7 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
   }
   Stop stop = run(machine, **program,
                   {.max_instructions = arguments.max_instructions,
-                   .observer = observers.empty() ? nullptr : &observers,
+                   .observer = observers.observer(),
                    .interrupted = &interrupted()});
   if (log) {
     if (auto finished = log->finish(); !finished) return forward_error(finished);
@@ -205,10 +205,11 @@ void report_trap(RunReport& run, const ProgramSource& source, const Context& con
 Result<int> run_and_report(const RunArguments& arguments, const Context& context) {
   const auto requests = parse_requests(arguments);
   if (!requests) return tl::unexpected(requests.error());
-  const auto source = read_program_source(arguments.program, arguments.machine, context);
+  auto source = read_program_source(arguments.program, arguments.machine, context);
   if (!source) return tl::unexpected(source.error());
-  auto machine = make_machine(*source, *requests);
+  auto machine = load_machine(*source, *requests);
   if (!machine) return forward_error(machine);
+  source->image.reset();  // the machine has it now
 
   RunReport run;
   const auto start = std::chrono::steady_clock::now();
@@ -249,18 +250,18 @@ std::string check_tolerance(const std::string& text) {
 }
 
 void add_memory_options(CLI::App& command, RunArguments& arguments) {
-  constexpr const char* kGroup = "Memories (MEM: hbm, vram, mram, fp, int)";
-  const auto add = [&](const char* name, std::vector<std::string>& texts, const char* type,
-                       const char* description) {
+  constexpr const char* kGroup =
+      "Memories (SPEC is MEM=FILE[@ADDR], of a dump MEM=FILE[@ADDR[:COUNT]]; MEM: hbm, vram, mram, "
+      "fp, int)";
+  const auto add = [&](const char* name, std::vector<std::string>& texts, const char* description) {
     command.add_option(name, texts, description)
-        ->type_name(type)
+        ->type_name("SPEC")
         ->allow_extra_args(false)
         ->group(kGroup);
   };
-  add("--load", arguments.loads, "MEM=FILE[@ADDR]", "Fill from a raw or .npy file; may repeat");
-  add("--dump", arguments.dumps, "MEM=FILE[@ADDR:COUNT]",
-      "Write to a raw or .npy file, also after a trap; may repeat");
-  add("--expect", arguments.expectations, "MEM=FILE[@ADDR]",
+  add("--load", arguments.loads, "Fill from a raw or .npy file; may repeat");
+  add("--dump", arguments.dumps, "Write to a raw or .npy file, also after a trap; may repeat");
+  add("--expect", arguments.expectations,
       "Compare with a raw or .npy file; exit status 1 on a difference; may repeat");
   for (const auto& [name, value, description] :
        {std::tuple("--atol", &arguments.tolerance.absolute, "Absolute tolerance of --expect"),
@@ -277,7 +278,9 @@ void add_memory_options(CLI::App& command, RunArguments& arguments) {
 void add_run_command(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a program on the simulated machine");
-  command->add_option("PROGRAM", arguments->program, "Assembly text or words (.mem)")->required();
+  command
+      ->add_option("PROGRAM", arguments->program, "Assembly text, words (.mem) or an image folder")
+      ->required();
   add_memory_options(*command, *arguments);
   command->add_flag("--stats", arguments->statistics,
                     "Count instructions, multiply-adds and HBM bytes");

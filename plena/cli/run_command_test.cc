@@ -9,6 +9,7 @@
 #include "plena/base/files.h"
 #include "plena/base/npy.h"
 #include "plena/cli/run_program.h"
+#include "plena/compiler/image.h"
 
 namespace plena {
 namespace {
@@ -225,6 +226,26 @@ TEST_F(RunCommandTest, SettingsChangeTheMachine) {
   EXPECT_EQ(read_file(path("out.bin")), (Bytes{0, 0, 0x40, 0x40}));
 }
 
+TEST_F(RunCommandTest, AnImageBringsItsMachineAndMemories) {
+  Image image;
+  image.settings.hbm_size = std::uint64_t{1} << 20;
+  image.assembly = "S_LD_INT gp1, gp0, 2\nS_ST_INT gp1, gp0, 0\n";
+  image.program.words = {encode({.op = Op::S_LD_INT, .rd = 1, .imm = 2}),
+                         encode({.op = Op::S_ST_INT, .rd = 1})};
+  image.int_mem = {0, 0, 42};
+  image.hbm = {{"weights", 16, {7, 8}}};
+  image.manifest = {.model = "by hand", .vocab = 1, .context = 1};
+  ASSERT_TRUE(save_image(image, path("image")));
+
+  const auto run = run_program({"run", path("image"), "--dump", "int=" + path("i.bin") + "@0:1",
+                                "--dump", "hbm=" + path("h.bin") + "@15:3"});
+
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(read_file(path("i.bin")), (Bytes{42, 0, 0, 0}));
+  EXPECT_EQ(read_file(path("h.bin")), (Bytes{0, 7, 8}));
+  expect_usage_error(run_program({"run", path("image"), "--set", "VLEN=128"}), "of its own");
+}
+
 TEST_F(RunCommandTest, EveryErrorOfTheAssemblyIsShown) {
   const auto run = run_program({"run", write("e.asm", "V_ADD\nS_ADDI_INT gp16, gp0, 1\n")});
 
@@ -235,7 +256,7 @@ TEST_F(RunCommandTest, EveryErrorOfTheAssemblyIsShown) {
 TEST_F(RunCommandTest, BadProgramsAreOneClearError) {
   expect_usage_error(run_program({"run", path("none.asm")}), "cannot open");
   expect_usage_error(run_program({"run", path("none.mem")}), "cannot open");
-  expect_usage_error(run_program({"run", path("")}), "directory");
+  expect_usage_error(run_program({"run", path("")}), "no image");
   expect_usage_error(run_program({"run", write("p.asm", std::string("\x7f"
                                                                     "ELF\0",
                                                                     5))}),

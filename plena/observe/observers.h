@@ -12,7 +12,11 @@ class Observers final : public Observer {
  public:
   /// The observer must outlive this.
   void add(Observer& observer) { observers_.push_back(&observer); }
-  [[nodiscard]] bool empty() const { return observers_.empty(); }
+  /// What a run is given: nothing, the only one, or this. Call it after the last add().
+  [[nodiscard]] Observer* observer() {
+    if (observers_.empty()) return nullptr;
+    return observers_.size() == 1 ? observers_.front() : this;
+  }
 
   void about_to_run(const Machine& machine, std::uint64_t pc,
                     const Instruction& instruction) override {

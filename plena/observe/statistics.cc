@@ -46,17 +46,11 @@ std::uint64_t multiply_adds_of(Op op, const Settings& settings, const Dialect& d
   }
 }
 
-std::uint64_t lanes_of(const Instruction& instruction, const Settings& settings) {
-  if (row_of(instruction.op).instruction_class != InstructionClass::Vector) return 0;
-  if (instruction.op == Op::V_TOPK) return instruction.select == 0 ? kTopkLanes : kTopkLanesWide;
-  return settings.vlen;
-}
-
+// Only counts here; what follows from them is worked out when somebody asks.
 void Statistics::retired(const Machine& /*machine*/, std::uint64_t /*pc*/,
                          const Instruction& instruction) {
   ++counts_[static_cast<std::size_t>(instruction.op)];
-  multiply_adds_ += multiply_adds_of(instruction.op, settings_, dialect_);
-  lane_operations_ += lanes_of(instruction, settings_);
+  if (instruction.op == Op::V_TOPK && instruction.select != 0) ++wide_topk_;
 }
 
 void Statistics::moved_row(const HbmRow& row) {
@@ -78,6 +72,19 @@ std::uint64_t Statistics::count(InstructionClass instruction_class) const {
 
 std::uint64_t Statistics::total() const {
   return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+std::uint64_t Statistics::multiply_adds() const {
+  std::uint64_t sum = 0;
+  for (const auto& row : instruction_table())
+    sum += count(row.op) * multiply_adds_of(row.op, settings_, dialect_);
+  return sum;
+}
+
+std::uint64_t Statistics::lane_operations() const {
+  const std::uint64_t topk = count(Op::V_TOPK);
+  return (count(InstructionClass::Vector) - topk) * settings_.vlen +
+         (topk - wide_topk_) * kTopkLanes + wide_topk_ * kTopkLanesWide;
 }
 
 std::string to_text(const Statistics& statistics) {

@@ -37,17 +37,16 @@ class Statistics final : public Observer {
   [[nodiscard]] std::uint64_t count(InstructionClass instruction_class) const;
   [[nodiscard]] std::uint64_t total() const;
   /// Products the array added to its accumulators.
-  [[nodiscard]] std::uint64_t multiply_adds() const { return multiply_adds_; }
+  [[nodiscard]] std::uint64_t multiply_adds() const;
   /// Lanes V-type instructions worked on, masked ones included.
-  [[nodiscard]] std::uint64_t lane_operations() const { return lane_operations_; }
+  [[nodiscard]] std::uint64_t lane_operations() const;
   [[nodiscard]] const HbmTraffic& traffic() const { return traffic_; }
 
  private:
   Settings settings_;
   Dialect dialect_;
   std::array<std::uint64_t, kOpcodeCount> counts_{};
-  std::uint64_t multiply_adds_ = 0;
-  std::uint64_t lane_operations_ = 0;
+  std::uint64_t wide_topk_ = 0;  // V_TOPK over 128 lanes instead of 32
   HbmTraffic traffic_;
 };
 
@@ -58,7 +57,5 @@ nlohmann::ordered_json to_json(const Statistics& statistics);
 /// Products one instruction adds to accumulators: BLEN x BLEN x MLEN of M_MM, …; 0 outside the
 /// array.
 std::uint64_t multiply_adds_of(Op op, const Settings& settings, const Dialect& dialect);
-/// Lanes one V-type instruction works on, else 0.
-std::uint64_t lanes_of(const Instruction& instruction, const Settings& settings);
 
 }  // namespace plena

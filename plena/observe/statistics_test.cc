@@ -52,6 +52,18 @@ TEST(Statistics, CountsTheWorkOfTheUnits) {
   EXPECT_EQ(statistics.lane_operations(), 32U);
 }
 
+TEST(Statistics, CountsTheLanesOfBothKindsOfTopk) {
+  const Dialect dialect = *Dialect::parse("plena+moe");
+  Machine machine = std::move(*Machine::create(small_settings(), dialect));
+  Statistics statistics(small_settings(), dialect);
+
+  statistics.retired(machine, 0, {.op = Op::V_TOPK, .select = 0});
+  statistics.retired(machine, 1, {.op = Op::V_TOPK, .select = 1});
+  statistics.retired(machine, 2, {.op = Op::V_EXP_V});
+
+  EXPECT_EQ(statistics.lane_operations(), 32U + 128 + 16);
+}
+
 TEST(Statistics, CountsElementsAndScalesOfTransfers) {
   // Four rows of 16 one-byte elements with a scale for every 8; the store writes the same.
   const auto statistics = count({{.op = Op::S_LUI_INT, .rd = 1, .imm = 1},
