@@ -50,7 +50,8 @@ Result<Bytes> read_file(const std::string& path) {
   Bytes bytes;
   struct stat status{};
   if (::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) {
-    bytes.reserve(static_cast<std::size_t>(status.st_size));
+    bytes.reserve(
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), kMostBytesRead));
   }
   constexpr std::size_t kChunk = std::size_t{1} << 16;
   for (;;) {
@@ -61,6 +62,9 @@ Result<Bytes> read_file(const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return io_error(path, "read");
     if (n == 0) return bytes;
+    if (bytes.size() > kMostBytesRead) {
+      return fail(ErrorCode::Io, "cannot read {}: it has more than {} bytes", path, kMostBytesRead);
+    }
   }
 }
 

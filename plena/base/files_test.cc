@@ -83,5 +83,12 @@ TEST_F(FileWriterTest, WritesToADeviceDirectly) {
   EXPECT_TRUE(write_file("/dev/null", Bytes{1, 2, 3}));
 }
 
+TEST(ReadFile, AnEndlessFileIsAnError) {
+  const auto bytes = read_file("/dev/zero");
+
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().message, "cannot read /dev/zero: it has more than 268435456 bytes");
+}
+
 }  // namespace
 }  // namespace plena
