@@ -136,11 +136,11 @@ TEST_P(SimdMatrixKernels, EqualThePortableOnesForEveryNumberOfRows) {
 TEST_P(SimdMatrixKernels, EqualThePortableOnesForEveryNumberOfBlocks) {
   for (const ElementType format : kFormats) {
     for (std::size_t blocks = 1; blocks <= 37; ++blocks) {
-      for (const std::size_t blen : {1, 3, 4}) {
+      for (const std::size_t blen : {1, 4}) {
         expect_equal(format, {1, 64, blocks * blen, blen}, Draw::Ordinary);
         expect_equal(format, {4, 36, blocks * blen, blen}, Draw::Ordinary);
       }
-      expect_equal(format, {5, 33, blocks * 16, 16}, Draw::Ordinary);
+      expect_equal(format, {2, 3, blocks * 16, 16}, Draw::Ordinary);
     }
   }
 }
@@ -295,7 +295,7 @@ TEST_P(SimdVectorKernels, MayWriteOverTheirOperands) {
     const Row a = random_row(format, 77, values);
     const Row b = random_row(format, 77, values);
     const VectorKernels& kernels = vector_kernels(format, GetParam());
-    Row expected(format, 77), over_a = a, over_b = b, over_unary = a;
+    Row expected(format, 77), over_a(a), over_b(b), over_unary(a);
     kernels.subtract(a.bytes(), b.bytes(), expected.bytes(), 77);
     kernels.subtract(over_a.bytes(), b.bytes(), over_a.bytes(), 77);
     kernels.subtract(a.bytes(), over_b.bytes(), over_b.bytes(), 77);

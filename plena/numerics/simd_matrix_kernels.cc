@@ -152,7 +152,10 @@ class Panel {
 
  private:
   // Blocks whose tree stays in registers.
-  static constexpr std::size_t kGroup = kManyRegisters ? 4 : kRows * kVectors <= 4 ? 2 : 1;
+  static constexpr std::size_t kGroup = kBlen == 0              ? 1
+                                        : kManyRegisters        ? 4
+                                        : kRows * kVectors <= 4 ? 2
+                                                                : 1;
 
   static HWY_INLINE void step(Operands<Element>& from, PanelTile& sum) {
     const D d;
@@ -215,10 +218,12 @@ constexpr std::size_t kManyRows = 4;
 template <class Weights, class D, std::size_t kVectors, std::size_t kRows>
 HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weights::Element> from,
                               float* out, std::size_t out_stride) {
+  constexpr bool kOften = hn::MaxLanes(D()) >= 4;
   std::size_t r = 0;
   const auto run = [&]<std::size_t kCount>() {
-    if (shape.blen == 4) {
-      Panel<Weights, D, kCount, kVectors, 4>::accumulate(shape, from, out, out_stride);
+    // Single columns are not worth code of their own for the usual block.
+    if (kOften && shape.blen == 4) {
+      Panel<Weights, D, kCount, kVectors, kOften ? 4 : 0>::accumulate(shape, from, out, out_stride);
     } else {
       Panel<Weights, D, kCount, kVectors, 0>::accumulate(shape, from, out, out_stride);
     }
@@ -232,18 +237,20 @@ HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weigh
   while (r < shape.rows) run.template operator()<1>();
 }
 
-// Columns that fill less than a pair of vectors: one vector of half, a quarter, … the lanes.
+// Columns that fill less than a pair of vectors: a vector at a time, then four columns (M_MM and
+// M_TMM of BLEN 4), then one.
 template <class Weights, std::size_t kLanes>
 void narrow_panels(ProductShape shape, Operands<typename Weights::Element> from, float* out,
                    std::size_t out_stride) {
   while (shape.columns >= kLanes) {
-    rows_of_panel<Weights, Floats<kLanes>, 1, kManyRows>(shape, from, out, out_stride);
+    rows_of_panel<Weights, Floats<kLanes>, 1, kLanes == 1 ? 1 : kManyRows>(shape, from, out,
+                                                                           out_stride);
     shape.columns -= kLanes;
     from.weights += kLanes;
     out += kLanes;
   }
   if constexpr (kLanes > 1) {
-    if (shape.columns > 0) narrow_panels<Weights, kLanes / 2>(shape, from, out, out_stride);
+    narrow_panels<Weights, kLanes == 4 ? 1 : 4>(shape, from, out, out_stride);
   }
 }
 
@@ -350,7 +357,7 @@ struct NativeProducts {
   const MatrixKernels* bf16 = nullptr;
 };
 
-NativeProducts native_products(SimdTarget target) {
+constexpr NativeProducts native_products(SimdTarget target) {
   switch (target) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
@@ -363,6 +370,12 @@ NativeProducts native_products(SimdTarget target) {
     default:
       return {};
   }
+}
+
+// Only asked for where the target has kernels: simd_matrix_kernels() sees to it.
+constexpr auto native_f32_product(SimdTarget target) {
+  const MatrixKernels* f32 = native_products(target).f32;
+  return f32 != nullptr ? f32->product : nullptr;
 }
 
 struct DecodedScratch {};
@@ -379,7 +392,7 @@ void decoded_product(const ProductShape& shape, const float* a, std::size_t a_st
       panel[k * shape.columns + c] = row_value(kFormat, weights, k * weight_stride + c);
     }
   }
-  native_products(kTarget).f32->product(shape, a, a_stride, panel, shape.columns, out, out_stride);
+  native_f32_product(kTarget)(shape, a, a_stride, panel, shape.columns, out, out_stride);
 }
 
 template <ElementType kFormat, SimdTarget kTarget>
@@ -393,7 +406,7 @@ void decoded_product_transposed(const ProductShape& shape, const float* a, std::
       panel[k * shape.columns + c] = row_value(kFormat, weights, c * weight_stride + k);
     }
   }
-  native_products(kTarget).f32->product(shape, a, a_stride, panel, shape.columns, out, out_stride);
+  native_f32_product(kTarget)(shape, a, a_stride, panel, shape.columns, out, out_stride);
 }
 
 template <SimdTarget kTarget>
