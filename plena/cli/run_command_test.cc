@@ -155,21 +155,28 @@ TEST_F(RunCommandTest, CtrlCStopsCleanlyAndDumpsNothing) {
   const auto program =
       write("endless.asm", "C_LOOP_START gp1, 2\nS_ADDI_INT gp1, gp0, 2\nC_LOOP_END gp1, 0\n");
   const std::string dump = "int=" + path("i.bin");
+  const std::string log = "--log=" + path("log.txt");
 
   const pid_t child = ::fork();
   if (child == 0) {
     std::freopen("/dev/null", "w", stderr);
-    ::execl(PLENA_PROGRAM, "plena", "run", program.c_str(), "--dump", dump.c_str(), nullptr);
+    ::execl(PLENA_PROGRAM, "plena", "run", program.c_str(), "--dump", dump.c_str(), log.c_str(),
+            nullptr);
     ::_exit(127);
   }
-  ::usleep(300'000);
+  const auto is_running = [&] {
+    std::error_code absent;
+    const auto size = fs::file_size(path("log.txt"), absent);
+    return !absent && size > 0;
+  };
+  for (int tries = 0; tries < 60'000 && !is_running(); ++tries) ::usleep(1000);
   ::kill(child, SIGINT);
   int status = 0;
   ::waitpid(child, &status, 0);
 
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_EQ(files(), 1U) << "only the program";
+  EXPECT_EQ(files(), 2U) << "only the program and the log";
 }
 
 TEST_F(RunCommandTest, StatisticsCountTheRun) {
