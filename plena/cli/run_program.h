@@ -20,7 +20,7 @@ struct ProgramRun {
 
 inline std::string drain(std::FILE* file) {
   std::string text;
-  std::rewind(file);
+  std::fseek(file, 0, SEEK_SET);
   char chunk[4096];
   for (std::size_t n = 0; (n = std::fread(chunk, 1, sizeof chunk, file)) > 0;)
     text.append(chunk, n);
@@ -37,7 +37,7 @@ inline ProgramRun run_program(const std::vector<std::string>& arguments,
   std::FILE* err_file = std::tmpfile();
   std::fwrite(input.data(), 1, input.size(), in_file);
   std::fflush(in_file);
-  std::rewind(in_file);
+  std::fseek(in_file, 0, SEEK_SET);
 
   std::vector<char*> argv;
   std::string program = PLENA_PROGRAM;
