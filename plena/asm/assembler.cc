@@ -39,6 +39,7 @@ Result<Assembly> assemble_file(const std::string& path, AssemblyOptions options)
     if (!piece) return tl::unexpected(piece.error());
     if (piece->empty()) return assembler.finish();
     assembler.feed(*piece);
+    if (!assembler.wants_more()) return assembler.finish();
   }
 }
 
@@ -68,6 +69,7 @@ void Assembler::expect_bytes(std::uint64_t text_bytes) {
 
 void Assembler::feed(std::string_view text) {
   splitter_.feed(text, [this](std::string_view line) { one_line(line); });
+  if (splitter_.too_long()) splitter_.finish([this](std::string_view line) { one_line(line); });
 }
 
 Assembly Assembler::finish() {
@@ -91,6 +93,7 @@ void Assembler::one_line(std::string_view text) {
                   text.substr(0, 1),
                   fmt::format("a line of more than {} characters", kLongestLine),
                   {}});
+    stopped_ = true;
     return;
   }
   if (const void* nul = std::memchr(text.data(), 0, text.size()); !text.empty() && nul != nullptr) {

@@ -57,6 +57,9 @@ class Assembler {
   /// The next piece of the text, cut anywhere.
   void feed(std::string_view text);
 
+  /// False once the text has turned out to be no text; what follows would be ignored.
+  [[nodiscard]] bool wants_more() const { return !stopped_; }
+
   /// Ends the text; the Assembler is spent.
   Assembly finish();
 

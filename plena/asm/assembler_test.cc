@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "plena/asm/disassembler.h"
+#include "plena/asm/mem_file.h"
 #include "plena/base/files.h"
 #include "plena/base/shared_data.h"
 
@@ -228,12 +229,11 @@ TEST(Assembler, ABinaryFileIsOneError) {
   EXPECT_EQ(complaint("\xFF\xFE\n"), "unknown_mnemonic:1:1");
 }
 
-TEST(Assembler, AVeryLongLineIsOneErrorAndTheRestGoesOn) {
+TEST(Assembler, AVeryLongLineIsOneErrorAndEndsTheText) {
   const std::string text = std::string(kLongestLine + 5, 'x') + "\nbogus\n";
   const Assembly result = assembled(text);
-  ASSERT_EQ(result.error_count, 2U);
+  ASSERT_EQ(result.error_count, 1U);
   EXPECT_EQ(result.errors[0].kind, SyntaxKind::LineTooLong);
-  EXPECT_EQ(result.errors[1].place.line, 2U);
   EXPECT_TRUE(assembled("C_BREAK ;" + std::string(kLongestLine - 9, 'x')).ok());
 }
 
@@ -338,6 +338,17 @@ TEST(Documentation, EveryExampleOfTheLanguagePageAssembles) {
     ASSERT_TRUE(result.ok()) << first_error(result).render();
   }
   EXPECT_GE(examples, 4U);
+}
+
+TEST(AssembleFile, AnEndlessFileIsOneError) {
+  const auto result = assemble_file("/dev/zero", {});
+  ASSERT_TRUE(result);
+  ASSERT_EQ(result->error_count, 1U);
+  EXPECT_EQ(result->errors[0].kind, SyntaxKind::LineTooLong);
+}
+
+TEST(ReadMemFile, AnEndlessFileIsOneError) {
+  EXPECT_EQ(read_mem_file("/dev/zero").error().code, ErrorCode::Format);
 }
 
 TEST(AssembleFile, ReadsAFileAndNamesItInErrors) {

@@ -27,6 +27,9 @@ class Formatter {
   /// NUL byte or a line that is too long.
   Status finish(std::string& out);
 
+  /// False once the text has turned out to be no text.
+  [[nodiscard]] bool wants_more() const { return status_.has_value() && !splitter_.too_long(); }
+
   /// Whether the layout differs from what was there. Known after finish().
   [[nodiscard]] bool changed() const { return changed_; }
 

@@ -30,6 +30,9 @@ class LineSplitter {
     if (!pending_.empty()) complete({}, on_line);
   }
 
+  /// The line that is not complete yet is already longer than any line may be: an endless file.
+  [[nodiscard]] bool too_long() const { return pending_.size() > kLongestLine; }
+
  private:
   void keep(std::string_view text) {
     pending_ += text.substr(0, kLongestLine + 1 - pending_.size());

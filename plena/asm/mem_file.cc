@@ -54,7 +54,8 @@ class MemReader {
         }
       } else {
         if (token_.empty()) token_column_ = column_;
-        if (token_.size() < kLongestToken) token_ += c;
+        token_ += c;
+        if (token_.size() == kLongestToken) return bad_token();
         ++column_;
       }
     }
@@ -72,7 +73,7 @@ class MemReader {
     std::string_view digits = token_;
     if (digits.starts_with("0x") || digits.starts_with("0X")) digits.remove_prefix(2);
     std::uint64_t word = 0;
-    bool valid = !digits.empty() && token_.size() < kLongestToken;
+    bool valid = !digits.empty();
     for (const char c : digits) {
       const auto digit = kDigits[static_cast<unsigned char>(c)];
       valid = valid && digit != kNoDigit && word <= (UINT32_MAX >> 4);

@@ -38,6 +38,7 @@ Result<Assembly> assemble_source(const AsmOptions& options, const Context& conte
     if (interrupted()) return fail(ErrorCode::Interrupted, "interrupted");
     if (piece->empty()) return assembler.finish();
     assembler.feed(*piece);
+    if (!assembler.wants_more()) return assembler.finish();
   }
 }
 

@@ -30,7 +30,7 @@ Result<bool> format_file(const std::string& path, Take take) {
     const auto piece = reader->next();
     if (!piece) return tl::unexpected(piece.error());
     if (interrupted()) return fail(ErrorCode::Interrupted, "interrupted");
-    if (piece->empty()) break;
+    if (piece->empty() || !formatter.wants_more()) break;
     formatter.feed(*piece, out);
     if (auto taken = take(out); !taken) return tl::unexpected(taken.error());
     out.clear();
