@@ -1,10 +1,10 @@
-// The dispatch loop. One source, compiled twice: a run nobody watches, and one that counts
-// instructions, keeps loop frames or tells an observer.
+// Runs: the dispatch loop compiled twice, for nobody and for what counts instructions, keeps loop
+// frames or tells an observer.
 #include "plena/sim/engine.h"
 
 #include <fmt/format.h>
 
-#include "plena/sim/prepared.h"
+#include "plena/sim/dispatch.h"
 
 namespace plena {
 
@@ -14,22 +14,14 @@ void Observer::moved_row(const HbmRow& /*row*/) {}
 
 namespace {
 
-// How often a running loop looks whether it should stop: every so many backward jumps.
-constexpr std::uint32_t kJumpsBetweenPolls = 1U << 14;
-
-Stop trapped(Execution& x, std::uint64_t pc) {
-  x.fault.pc = pc;
-  return {StopReason::Trapped, std::move(x.fault)};
-}
-
-Stop trapped_with(std::uint64_t pc, TrapCause cause, std::string values, std::string rule) {
-  return {StopReason::Trapped, Trap{cause, pc, std::move(values), std::move(rule)}};
-}
+using dispatch_detail::trapped_with;
 
 // What a watched run does around an instruction beyond executing it.
-class Watch {
+class ObserverWatch {
  public:
-  Watch(Execution& x, const RunOptions& options)
+  static constexpr bool kActive = true;
+
+  ObserverWatch(Execution& x, const RunOptions& options)
       : x_(x), options_(options), left_(options.max_instructions) {}
 
   // A reason to stop before the instruction at `pc`, if there is one.
@@ -50,12 +42,20 @@ class Watch {
     return std::nullopt;
   }
 
+  void before_call(std::uint64_t /*pc*/, const Prepared& /*instruction*/) {}
+
   void after(std::uint64_t pc) {
     if (x_.program.counts_loops) count_loop(pc);
     if (options_.observer != nullptr)
       options_.observer->retired(x_.machine, pc, x_.program.decoded[pc]);
   }
 
+  void after_registers(std::uint64_t pc) { after(pc); }
+  void after_loop_start(std::uint64_t pc) { after(pc); }
+  void after_loop_end(std::uint64_t pc) { after(pc); }
+  void finish() {}
+
+ private:
   // The limit counts for the innermost loop, under rs-loops for every active one; there an
   // instruction counts when it is dispatched.
   bool exceeds_limit() {
@@ -93,134 +93,25 @@ class Watch {
     if (i.code == Code::LoopStart) loops.push_back({static_cast<std::uint32_t>(pc), i.rd, 0});
   }
 
- private:
   Execution& x_;
   const RunOptions& options_;
   std::uint64_t left_;
 };
 
-template <bool kWatched>
-Stop dispatch(Execution& x, const RunOptions& options) {
-  Machine& m = x.machine;
-  const Prepared* const code = x.program.code.data();
-  const Prepared* p = code + m.pc;
-  std::uint64_t retired = m.retired;
-  std::uint32_t jumps_left = kJumpsBetweenPolls;
-  Watch watch(x, options);
-
-  const auto leave = [&](Stop stop) {
-    m.pc = static_cast<std::uint64_t>(p - code);
-    m.retired = retired;
-    return stop;
-  };
-
-  // Order of enum Code.
-  static const void* const kLabels[kCodeCount] = {
-      &&halt,        &&call,      &&jump,       &&break_point, &&nothing, &&loop_start,
-      &&loop_end,    &&add_int,   &&addi_int,   &&sub_int,     &&mul_int, &&load_immediate,
-      &&set_address, &&set_scale, &&set_stride, &&set_mask};
-
-#define PLENA_DISPATCH()                                                    \
-  do {                                                                      \
-    if constexpr (kWatched) {                                               \
-      if (p->code != Code::Halt) {                                          \
-        if (auto stop = watch.before(static_cast<std::uint64_t>(p - code))) \
-          return leave(std::move(*stop));                                   \
-      }                                                                     \
-    }                                                                       \
-    goto* kLabels[static_cast<std::size_t>(p->code)];                       \
-  } while (false)
-#define PLENA_RETIRE(next)                                                     \
-  do {                                                                         \
-    ++retired;                                                                 \
-    if constexpr (kWatched) watch.after(static_cast<std::uint64_t>(p - code)); \
-    p = (next);                                                                \
-    PLENA_DISPATCH();                                                          \
-  } while (false)
-
-  PLENA_DISPATCH();
-
-halt:
-  return leave({});
-call:
-  if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)));
-  PLENA_RETIRE(p + 1);
-jump:
-  x.next_pc = static_cast<std::uint64_t>(p - code);
-  if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)));
-  PLENA_RETIRE(code + x.next_pc);
-break_point:
-  return leave(
-      trapped_with(static_cast<std::uint64_t>(p - code), TrapCause::Breakpoint, "",
-                   "C_BREAK stops the run; it retires when execution continues (semantics 6.12)"));
-nothing:
-  PLENA_RETIRE(p + 1);
-loop_start:
-  m.gp[p->rd] = p->imm;
-  PLENA_RETIRE(p + 1);
-loop_end: {
-  // A counter the body has brought to 0 stays there and the loop is left (semantics 6.11).
-  std::uint32_t& counter = m.gp[p->rd];
-  if (counter <= 1) {
-    counter = 0;
-    PLENA_RETIRE(p + 1);
-  }
-  --counter;
-  if (--jumps_left == 0) [[unlikely]] {
-    jumps_left = kJumpsBetweenPolls;
-    if (options.interrupted != nullptr && options.interrupted->load(std::memory_order_relaxed)) {
-      ++retired;
-      if constexpr (kWatched) watch.after(static_cast<std::uint64_t>(p - code));
-      p = code + p->partner + 1;
-      return leave({StopReason::Interrupted, std::nullopt});
-    }
-  }
-  PLENA_RETIRE(code + p->partner + 1);
-}
-add_int:
-  m.gp[p->rd] = m.gp[p->rs1] + m.gp[p->rs2];
-  PLENA_RETIRE(p + 1);
-addi_int:
-  m.gp[p->rd] = m.gp[p->rs1] + p->imm;
-  PLENA_RETIRE(p + 1);
-sub_int:
-  m.gp[p->rd] = m.gp[p->rs1] - m.gp[p->rs2];
-  PLENA_RETIRE(p + 1);
-mul_int:
-  m.gp[p->rd] = m.gp[p->rs1] * m.gp[p->rs2];
-  PLENA_RETIRE(p + 1);
-load_immediate:
-  m.gp[p->rd] = p->imm;
-  PLENA_RETIRE(p + 1);
-set_address:
-  m.a[p->rd] = std::uint64_t{m.gp[p->rs1]} << 32 | m.gp[p->rs2];
-  m.a_set = static_cast<std::uint16_t>(m.a_set | 1U << p->rd);
-  PLENA_RETIRE(p + 1);
-set_scale:
-  m.scale = m.gp[p->rd];
-  m.scale_set = true;
-  PLENA_RETIRE(p + 1);
-set_stride:
-  m.stride = m.gp[p->rd];
-  m.stride_set = true;
-  PLENA_RETIRE(p + 1);
-set_mask:
-  m.v_mask = m.gp[p->rd];
-  PLENA_RETIRE(p + 1);
-
-#undef PLENA_RETIRE
-#undef PLENA_DISPATCH
-}
-
 }  // namespace
 
 Stop run(Machine& machine, const PreparedProgram& program, const RunOptions& options) {
   if (machine.pc >= program.code.size()) machine.pc = program.code.size() - 1;
+  if (options.observer != nullptr && options.max_instructions == 0 && !program.counts_loops) {
+    if (const Observer::Loop loop = options.observer->own_loop())
+      return loop(*options.observer, machine, program, options);
+  }
   Execution x(machine, program);
   x.observer = options.observer;
-  const bool watched =
-      options.observer != nullptr || options.max_instructions != 0 || program.counts_loops;
-  return watched ? dispatch<true>(x, options) : dispatch<false>(x, options);
+  if (options.observer != nullptr || options.max_instructions != 0 || program.counts_loops) {
+    return dispatch(x, options, ObserverWatch(x, options));
+  }
+  return dispatch(x, options, NoWatch());
 }
 
 void resume_after_break(Machine& machine, const PreparedProgram& program) {

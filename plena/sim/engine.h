@@ -18,6 +18,8 @@
 namespace plena {
 
 class PreparedProgram;
+struct RunOptions;
+struct Stop;
 
 /// Decodes and validates a whole program and pairs its loops (semantics 2): an illegal word or a
 /// loop fault is reported here, with that word's index, and nothing has run.
@@ -38,6 +40,11 @@ struct HbmRow {
 /// the instruction. One that traps is announced but never retires.
 class Observer {
  public:
+  /// A dispatch loop (dispatch.h) that was compiled with the observer inside. It takes the place of
+  /// the engine's where nothing else watches a run.
+  using Loop = Stop (*)(Observer& observer, Machine& machine, const PreparedProgram& program,
+                        const RunOptions& options);
+
   virtual ~Observer() = default;
   virtual void about_to_run(const Machine& machine, std::uint64_t pc,
                             const Instruction& instruction);
@@ -45,6 +52,9 @@ class Observer {
                        const Instruction& instruction) = 0;
   /// Called between the two, for each row an H-type instruction moved, in order.
   virtual void moved_row(const HbmRow& row);
+
+  /// Null: the engine's own loop calls the functions above.
+  [[nodiscard]] virtual Loop own_loop() const { return nullptr; }
 };
 
 struct RunOptions {

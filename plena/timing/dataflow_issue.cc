@@ -144,7 +144,7 @@ DataflowIssue::DataflowIssue(const TimedProgram& program, HbmModel& hbm, const R
 
 // ------------------------------------------------------------ one instruction
 
-void DataflowIssue::retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) {
+void DataflowIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) {
   const TimedInstruction& i = program_.timed[pc];
   ++accounts_[pc].executions;
   if (is_transfer_unit(i.unit)) {
@@ -156,11 +156,11 @@ void DataflowIssue::retire(const Machine& machine, std::uint32_t pc, std::uint64
     return;
   }
   ReadRanges reads{*this};
-  visit_ranges(i, machine, rules_, int_address, reads);
+  visit_ranges(i, machine, rules_, rs1_before, reads);
   const Cycle at = std::max(start_, std::max(reads.latest, sources_ready(i)));
   const Cycle done = result_done(i, at);
   WriteRanges writes{*this, done};
-  visit_ranges(i, machine, rules_, int_address, writes);
+  visit_ranges(i, machine, rules_, rs1_before, writes);
   write_register(i, done);
   push_end(pc, i, at, done);
 }
@@ -247,6 +247,10 @@ void DataflowIssue::push_end(std::uint32_t pc, const TimedInstruction& i, Cycle 
     listener_->issued({pc, i.unit, issue, done, 0, Cause::Issue});
     if (moves) listener_->transferred({pc, i.unit, issue, done});
   }
+}
+
+std::string DataflowIssue::state() const {
+  return fmt::format("the latest result is complete at cycle {}", end_);
 }
 
 void DataflowIssue::drain() {

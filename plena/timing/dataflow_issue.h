@@ -54,8 +54,9 @@ class DataflowIssue final : public IssueModel {
                                                        const Settings& settings,
                                                        const Dialect& dialect);
 
-  void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) override;
+  void retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) override;
   void drain() override;
+  [[nodiscard]] std::string state() const override;
   [[nodiscard]] std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts() const override {
     return std::nullopt;
   }

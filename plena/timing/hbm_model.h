@@ -67,8 +67,10 @@ class ClockRatio {
   [[nodiscard]] std::uint64_t tick_at(Cycle cycle) const {
     return cycles_ == 1 ? cycle * ticks_ : (cycle * ticks_ + cycles_ - 1) / cycles_;
   }
-  /// The rate of `bursts` a tick.
-  [[nodiscard]] PeakRate rate(std::uint64_t bursts) const { return {bursts * ticks_, cycles_}; }
+  /// The rate of `bursts` in `ticks` ticks.
+  [[nodiscard]] PeakRate rate(std::uint64_t bursts, std::uint64_t ticks) const {
+    return {bursts * ticks_, ticks * cycles_};
+  }
   /// Whether no two cycles share a tick.
   [[nodiscard]] bool tick_per_cycle() const { return ticks_ >= cycles_; }
 

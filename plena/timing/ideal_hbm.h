@@ -33,7 +33,7 @@ class IdealHbm final : public HbmModel {
     return transfers_[ticket].complete <= horizon;
   }
   Cycle first_complete(std::span<const Ticket> tickets) override;
-  [[nodiscard]] PeakRate peak() const override { return clock_.rate(settings_.bursts_per_tick); }
+  [[nodiscard]] PeakRate peak() const override { return clock_.rate(settings_.bursts_per_tick, 1); }
   void release(Ticket ticket) override { free_.push_back(ticket); }
 
  private:

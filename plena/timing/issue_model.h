@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "plena/timing/accounts.h"
@@ -47,11 +48,15 @@ class IssueModel {
   IssueModel& operator=(const IssueModel&) = delete;
   virtual ~IssueModel() = default;
 
-  /// The instruction at `pc` has retired on `machine`. `int_address` is what an S_LD_INT read.
-  virtual void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) = 0;
+  /// The instruction at `pc` has retired on `machine`. `rs1_before` is what gp<rs1> held before
+  /// it; only S_LD_INT, which may overwrite its address, needs it.
+  virtual void retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) = 0;
 
   /// Waits until everything is complete, transfers included; what comes later starts after that.
   virtual void drain() = 0;
+
+  /// What is under way, for the message of a run that cannot go on.
+  [[nodiscard]] virtual std::string state() const = 0;
 
   /// Cycles up to the last drain().
   [[nodiscard]] Cycle total() const { return total_; }
@@ -61,6 +66,7 @@ class IssueModel {
       const = 0;
 
   void set_listener(TimelineListener* listener) { listener_ = listener; }
+  [[nodiscard]] bool listened() const { return listener_ != nullptr; }
 
  protected:
   const TimedProgram& program_;

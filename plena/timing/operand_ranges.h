@@ -106,13 +106,14 @@ void visit_write_out(const TimedInstruction& i, const Machine& m, const RangeRul
 ///   tile_read(element address in the tile, first row, rows)
 ///   fp_read / fp_write / int_read / int_write(first entry, entries)
 /// Addresses come from the registers of `m`, after the instruction retired; only S_LD_INT can have
-/// overwritten its own, so that `int_address` says what it read.
+/// overwritten its own, so that `rs1_before` says
+/// what gp<rs1> held before.
 template <class Visitor>
 void visit_ranges(const TimedInstruction& i, const Machine& m, const RangeRules& g,
-                  std::uint64_t int_address, Visitor& v) {
+                  std::uint32_t rs1_before, Visitor& v) {
   switch (i.kind) {
     case TimedKind::LoadInt:
-      v.int_read(int_address, 1);
+      v.int_read(g.sum(rs1_before, i.imm), 1);
       break;
     case TimedKind::StoreInt:
       v.int_write(g.sum(m.gp[i.rs1], i.imm), 1);

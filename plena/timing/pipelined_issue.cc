@@ -95,8 +95,10 @@ Result<std::unique_ptr<PipelinedIssue>> PipelinedIssue::create(const TimedProgra
 PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
                                std::uint32_t queue_depth, VramTimes vram, MramTimes mram)
     : IssueModel(program, hbm),
+      timed_(program.timed.data()),
       rules_(rules),
       queue_depth_(queue_depth),
+      counters_(program.timed.size()),
       vram_(std::move(vram)),
       mram_(std::move(mram)),
       fp_mem_(rules.fp_entries),
@@ -104,60 +106,40 @@ PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const
 
 // ------------------------------------------------------------ one instruction
 
-void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) {
-  const TimedInstruction& i = program_.timed[pc];
+void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) {
+  const TimedInstruction& i = timed_[pc];
   switch (i.kind) {
     case TimedKind::Registers:
     case TimedKind::SetSpecial:
     case TimedKind::Nothing:
-      retire_registers(pc, i);
-      break;
+      return listener_ == nullptr ? retire_registers<false>(front_, pc)
+                                  : retire_registers<true>(front_, pc);
     case TimedKind::LoopStart:
-      retire_registers(pc, i);
-      loop_written_[i.rd] = ready_[i.rd];
-      break;
+      return listener_ == nullptr ? retire_loop_start<false>(front_, pc)
+                                  : retire_loop_start<true>(front_, pc);
     case TimedKind::LoopEnd:
-      retire_loop_end(pc, i);
-      break;
+      return listener_ == nullptr ? retire_loop_end<false>(front_, pc)
+                                  : retire_loop_end<true>(front_, pc);
     case TimedKind::Load:
     case TimedKind::Store:
-      retire_transfer(machine, pc, i);
-      break;
+      return retire_transfer(machine, pc, i);
     default:
-      retire_ranges(machine, pc, i, int_address);
-      break;
+      return retire_ranges(machine, pc, i, rs1_before);
   }
 }
 
-void PipelinedIssue::retire_registers(std::uint32_t pc, const TimedInstruction& i) {
-  Conditions conditions;
-  conditions.registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
-  if (i.kind == TimedKind::SetSpecial)
-    conditions.registers = std::max(conditions.registers, destination_free(i));
-  const Cycle at = issue(pc, i, conditions);
-  complete(pc, i, at + i.latency);
-}
-
-// The loop unit forwards a counter that it wrote itself; one that the body wrote is awaited
-// (rule 5).
-void PipelinedIssue::retire_loop_end(std::uint32_t pc, const TimedInstruction& i) {
-  Conditions conditions;
-  if (ready_[i.rd] != loop_written_[i.rd]) conditions.registers = ready_[i.rd];
-  const Cycle at = issue(pc, i, conditions);
-  complete(pc, i, at + i.latency);
-  loop_written_[i.rd] = ready_[i.rd];
-}
-
 void PipelinedIssue::retire_ranges(const Machine& machine, std::uint32_t pc,
-                                   const TimedInstruction& i, std::uint64_t int_address) {
+                                   const TimedInstruction& i, std::uint32_t rs1_before) {
   WaitForRanges wait{*this};
-  visit_ranges(i, machine, rules_, int_address, wait);
+  visit_ranges(i, machine, rules_, rs1_before, wait);
   const Cycle at = issue(pc, i, {.registers = sources_ready(i), .ranges = wait.latest});
-  const Cycle done = compute_done(i, at);
+  Cycle done = compute_done(i, at);
   MarkRanges mark{*this, i.interval > 1, stamp_at(at + i.interval), stamp_at(done)};
-  visit_ranges(i, machine, rules_, int_address, mark);
+  visit_ranges(i, machine, rules_, rs1_before, mark);
   if (i.interval > 1) mark_special_reads(i, at + i.interval);
-  complete(pc, i, done);
+  done = complete(front_, pc, i, done);
+  if (listener_ != nullptr) [[unlikely]]
+    tell_issue(pc, i, at, done, stalled_, stall_cause_);
 }
 
 // A write-out is ready `latency` after both its issue and the last compute into the array (rule 4).
@@ -175,72 +157,47 @@ Cycle PipelinedIssue::sources_ready(const TimedInstruction& i) const {
   return latest;
 }
 
-// Special registers are written only after earlier reads and writes, like ranges (rule 3).
-Cycle PipelinedIssue::destination_free(const TimedInstruction& i) const {
-  return std::max(ready_[i.destination], special_read_[i.destination]);
-}
-
 void PipelinedIssue::mark_special_reads(const TimedInstruction& i, Cycle until) {
   for (const Slot slot : i.sources) {
     if (slot >= kAddrSlot) special_read_[slot] = std::max(special_read_[slot], until);
   }
 }
 
-// ------------------------------------------------------------ issue and completion
+// ------------------------------------------------------------ issue
 
 Cycle PipelinedIssue::issue(std::uint32_t pc, const TimedInstruction& i,
                             const Conditions& conditions) {
   Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
   const Cycle at = std::max(
-      std::max(next_issue_, unit_free),
+      std::max(front_.next_issue, unit_free),
       std::max(std::max(conditions.registers, cycle_of(conditions.ranges)), conditions.queue));
-  ++accounts_[pc].executions;
-  stalled_ = 0;
-  if (at != next_issue_) stall(pc, i, at, conditions);
+  ++counters_[pc].executions;
+  stalled_ = at - front_.next_issue;
+  if (stalled_ != 0) {
+    stall_cause_ = stall_cause(i, at, conditions);
+    const Cycle busy = is_transfer_unit(i.unit) ? transfers_busy_until(i.unit, at) : unit_free;
+    charge_stall(pc, i.unit, stall_cause_, front_.next_issue, busy, at);
+  }
   unit_free = at + i.interval;
-  next_issue_ = at + 1;
+  front_.next_issue = at + 1;
   return at;
 }
 
-// Charges the cycles from the earliest issue to `at` to the condition that held last (rule 7).
-void PipelinedIssue::stall(std::uint32_t pc, const TimedInstruction& i, Cycle at,
-                           const Conditions& conditions) {
-  const auto cause = [&] {
-    const bool range = cycle_of(conditions.ranges) == at;
-    if (range && is_of_transfer(conditions.ranges)) return Cause::HbmData;
-    if (conditions.registers == at) return Cause::Register;
-    if (range) return Cause::SramRange;
-    const bool unit = unit_free_[static_cast<std::size_t>(i.unit)] == at;
-    if (unit && i.unit != Unit::Control) return Cause::BusyUnit;
-    return unit ? Cause::Control : Cause::FullQueue;
-  }();
-  stalled_ = at - next_issue_;
-  stall_cause_ = cause;
-  accounts_[pc].causes[cause] += stalled_;
-
-  // The unit waits where it is not still busy with its own last instruction.
-  const auto unit = static_cast<std::size_t>(i.unit);
-  const Cycle busy = is_transfer_unit(i.unit) ? transfers_busy_until(i.unit, at) : unit_free_[unit];
-  const Cycle free = std::max(next_issue_, busy);
-  if (at > free) waiting_[unit][cause] += at - free;
+// The condition that held last (rule 7).
+Cause PipelinedIssue::stall_cause(const TimedInstruction& i, Cycle at,
+                                  const Conditions& conditions) const {
+  const bool range = cycle_of(conditions.ranges) == at;
+  if (range && is_of_transfer(conditions.ranges)) return Cause::HbmData;
+  if (conditions.registers == at) return Cause::Register;
+  if (range) return Cause::SramRange;
+  const bool unit = unit_free_[static_cast<std::size_t>(i.unit)] == at;
+  if (unit && i.unit != Unit::Control) return Cause::BusyUnit;
+  return unit ? Cause::Control : Cause::FullQueue;
 }
 
-void PipelinedIssue::complete(std::uint32_t pc, const TimedInstruction& i, Cycle done) {
-  // A later write to the same register completes after the earlier one (rule 3).
-  Cycle& ready = ready_[i.destination];
-  done = std::max(done, ready + 1);
-  ready = done;
-  ready_[kSinkSlot] = 0;
-  if (done >= latest_) {
-    latest_ = done;
-    latest_pc_ = pc;
-  }
-  if (listener_ != nullptr) [[unlikely]]
-    tell_issue(pc, i, next_issue_ - 1, done);
-}
-
-void PipelinedIssue::tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done) {
-  listener_->issued({pc, i.unit, at, done, stalled_, stall_cause_});
+void PipelinedIssue::tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done,
+                                std::uint64_t stall, Cause cause) {
+  listener_->issued({pc, i.unit, at, done, stall, cause});
 }
 
 // ------------------------------------------------------------ transfers
@@ -263,7 +220,7 @@ void PipelinedIssue::retire_transfer(const Machine& machine, std::uint32_t pc,
   if (i.interval > 1) mark_special_reads(i, at + i.interval);
   live(i.unit).push_back(transfer);
   if (listener_ != nullptr) [[unlikely]]
-    tell_issue(pc, i, at, 0);
+    tell_issue(pc, i, at, 0, stalled_, stall_cause_);
 }
 
 namespace {
@@ -364,7 +321,7 @@ bool overlap(const TransferRows& a, const TransferRows& b) {
 Stamp PipelinedIssue::wait_for_stores(const TransferRows& rows) {
   Stamp latest = 0;
   for (const LiveTransfer& store : live(Unit::Store)) {
-    if (hbm_.accepted_by(store.ticket, next_issue_) || !overlap(rows, store.rows)) continue;
+    if (hbm_.accepted_by(store.ticket, front_.next_issue) || !overlap(rows, store.rows)) continue;
     latest = std::max(latest, stamp_at(hbm_.accepted(store.ticket), true));
   }
   return latest;
@@ -417,9 +374,9 @@ void PipelinedIssue::land(const LiveTransfer& transfer, Unit unit, bool oldest) 
     if (done > from) moving_[static_cast<std::size_t>(unit)] += done - from;
     covered = std::max(covered, done);
   }
-  if (done > latest_) {
-    latest_ = done;
-    latest_pc_ = transfer.pc;
+  if (done > front_.latest) {
+    front_.latest = done;
+    front_.latest_pc = transfer.pc;
   }
   if (listener_ != nullptr) [[unlikely]]
     listener_->transferred({transfer.pc, unit, transfer.issue, done});
@@ -443,21 +400,40 @@ void PipelinedIssue::drain() {
     for (const LiveTransfer& transfer : live(unit)) land(transfer, unit, true);
     live(unit).clear();
   }
-  if (latest_ > next_issue_) {
-    const bool moves = is_transfer_unit(program_.timed[latest_pc_].unit);
-    accounts_[latest_pc_].causes[moves ? Cause::HbmData : Cause::Completion] +=
-        latest_ - next_issue_;
-    next_issue_ = latest_;
+  if (front_.latest > front_.next_issue) {
+    const std::uint64_t tail = front_.latest - front_.next_issue;
+    if (is_transfer_unit(timed_[front_.latest_pc].unit)) {
+      counters_[front_.latest_pc].stalls[static_cast<std::size_t>(Cause::HbmData)] += tail;
+    } else {
+      accounts_[front_.latest_pc].causes[Cause::Completion] += tail;
+    }
+    front_.next_issue = front_.latest;
   }
-  total_ = next_issue_;
-  for (std::size_t pc = 0; pc < accounts_.size(); ++pc)
-    accounts_[pc].causes[Cause::Issue] = accounts_[pc].executions;
+  total_ = front_.next_issue;
+  for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
+    accounts_[pc].executions = counters_[pc].executions;
+    accounts_[pc].causes[Cause::Issue] = counters_[pc].executions;
+    for (std::size_t cause = 0; cause < kStallCauseCount; ++cause)
+      accounts_[pc].causes.cycles[cause] = counters_[pc].stalls[cause];
+  }
+}
+
+std::string PipelinedIssue::state() const {
+  std::string text =
+      fmt::format("the next instruction was to issue at cycle {}", front_.next_issue);
+  for (std::size_t u = 0; u < kUnitCount; ++u) {
+    for (const LiveTransfer& transfer : live_[u]) {
+      text += fmt::format("; {}: pc {} issued at cycle {}", unit_name(static_cast<Unit>(u)),
+                          transfer.pc, transfer.issue);
+    }
+  }
+  return text;
 }
 
 std::optional<std::array<UnitAccount, kUnitCount>> PipelinedIssue::unit_accounts() const {
   std::array<UnitAccount, kUnitCount> units{};
   for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
-    const TimedInstruction& i = program_.timed[pc];
+    const TimedInstruction& i = timed_[pc];
     units[static_cast<std::size_t>(i.unit)].busy += accounts_[pc].executions * i.interval;
   }
   for (std::size_t u = 0; u < kUnitCount; ++u) {

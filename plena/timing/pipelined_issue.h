@@ -17,8 +17,28 @@ class PipelinedIssue final : public IssueModel {
                                                         const Dialect& dialect,
                                                         std::uint32_t queue_depth);
 
-  void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) override;
+  void retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) override;
+
+  /// Where the issue stands. The inner loop keeps it in registers and gives it back whenever
+  /// anything but the functions below is called.
+  struct Front {
+    Cycle next_issue = 0;  // one behind the last issue
+    Cycle latest = 0;      // completion that is known
+    std::uint32_t latest_pc = 0;
+  };
+  Front& front() { return front_; }
+
+  /// retire() of what inner loops are made of: kinds Registers, SetSpecial and Nothing; LoopStart;
+  /// LoopEnd.
+  template <bool kListened>
+  void retire_registers(Front& front, std::uint32_t pc);
+  template <bool kListened>
+  void retire_loop_start(Front& front, std::uint32_t pc);
+  template <bool kListened>
+  void retire_loop_end(Front& front, std::uint32_t pc);
+
   void drain() override;
+  [[nodiscard]] std::string state() const override;
   [[nodiscard]] std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts() const override;
 
  private:
@@ -33,6 +53,12 @@ class PipelinedIssue final : public IssueModel {
     Cycle queue = 0;
   };
 
+  // Of one static instruction, in one cache line.
+  struct alignas(64) Counters {
+    std::uint64_t executions = 0;
+    std::array<std::uint64_t, kStallCauseCount> stalls{};  // by Cause
+  };
+
   // A transfer that may not be complete yet.
   struct LiveTransfer {
     Ticket ticket = 0;
@@ -45,19 +71,22 @@ class PipelinedIssue final : public IssueModel {
   PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
                  std::uint32_t queue_depth, VramTimes vram, MramTimes mram);
 
-  void retire_registers(std::uint32_t pc, const TimedInstruction& i);
-  void retire_loop_end(std::uint32_t pc, const TimedInstruction& i);
   void retire_ranges(const Machine& machine, std::uint32_t pc, const TimedInstruction& i,
-                     std::uint64_t int_address);
+                     std::uint32_t rs1_before);
   void retire_transfer(const Machine& machine, std::uint32_t pc, const TimedInstruction& i);
 
+  template <bool kListened>
+  void place(Front& front, std::uint32_t pc, const TimedInstruction& i, Cycle registers);
   Cycle issue(std::uint32_t pc, const TimedInstruction& i, const Conditions& conditions);
-  void stall(std::uint32_t pc, const TimedInstruction& i, Cycle at, const Conditions& conditions);
-  void complete(std::uint32_t pc, const TimedInstruction& i, Cycle done);
-  void tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done);
+  void charge_stall(std::uint32_t pc, Unit unit, Cause cause, Cycle next_issue, Cycle unit_free,
+                    Cycle at);
+  [[nodiscard]] Cause stall_cause(const TimedInstruction& i, Cycle at,
+                                  const Conditions& conditions) const;
+  Cycle complete(Front& front, std::uint32_t pc, const TimedInstruction& i, Cycle done);
+  void tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done,
+                  std::uint64_t stall, Cause cause);
 
   [[nodiscard]] Cycle sources_ready(const TimedInstruction& i) const;
-  [[nodiscard]] Cycle destination_free(const TimedInstruction& i) const;
   void mark_special_reads(const TimedInstruction& i, Cycle until);
   [[nodiscard]] Cycle compute_done(const TimedInstruction& i, Cycle at);
 
@@ -78,12 +107,12 @@ class PipelinedIssue final : public IssueModel {
     return live_[static_cast<std::size_t>(unit)];
   }
 
+  const TimedInstruction* timed_;  // by pc
   RangeRules rules_;
   std::uint32_t queue_depth_;
 
-  Cycle next_issue_ = 0;  // one behind the last issue
-  Cycle latest_ = 0;      // completion that is known
-  std::uint32_t latest_pc_ = 0;
+  Front front_;
+  std::vector<Counters> counters_;                // by pc
   std::array<Cycle, kSlotCount> ready_{};         // when a register may be read
   std::array<Cycle, kSlotCount> special_read_{};  // until when a special register is being read
   std::array<Cycle, 16> loop_written_{};  // ready_ as the last loop instruction left its counter
@@ -98,8 +127,81 @@ class PipelinedIssue final : public IssueModel {
   std::array<CauseCycles, kUnitCount> waiting_{};
   std::array<std::uint64_t, kUnitCount> moving_{};  // cycles with a transfer, up to covered_
   std::array<Cycle, kUnitCount> covered_{};
-  std::uint64_t stalled_ = 0;  // of the instruction being placed, for the listener
+  std::uint64_t stalled_ = 0;  // by the last issue(), for the listener
   Cause stall_cause_{};
 };
+
+// ------------------------------------------------------------ the inner loop
+
+template <bool kListened>
+inline void PipelinedIssue::retire_registers(Front& front, std::uint32_t pc) {
+  const TimedInstruction& i = timed_[pc];
+  Cycle registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
+  // Special registers are written only after earlier writes and reads, like ranges (rule 3).
+  if (i.kind == TimedKind::SetSpecial) {
+    registers = std::max(registers, std::max(ready_[i.destination], special_read_[i.destination]));
+  }
+  place<kListened>(front, pc, i, registers);
+}
+
+template <bool kListened>
+inline void PipelinedIssue::retire_loop_start(Front& front, std::uint32_t pc) {
+  const TimedInstruction& i = timed_[pc];
+  place<kListened>(front, pc, i, 0);
+  loop_written_[i.rd] = ready_[i.rd];
+}
+
+// The loop unit forwards a counter that it wrote itself; one that the body wrote is awaited
+// (rule 5).
+template <bool kListened>
+inline void PipelinedIssue::retire_loop_end(Front& front, std::uint32_t pc) {
+  const TimedInstruction& i = timed_[pc];
+  const Cycle ready = ready_[i.rd];
+  place<kListened>(front, pc, i, ready == loop_written_[i.rd] ? 0 : ready);
+  loop_written_[i.rd] = ready_[i.rd];
+}
+
+// Issues an instruction that waits for its unit and registers only.
+template <bool kListened>
+inline void PipelinedIssue::place(Front& front, std::uint32_t pc, const TimedInstruction& i,
+                                  Cycle registers) {
+  Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
+  const Cycle at = std::max(std::max(front.next_issue, unit_free), registers);
+  const std::uint64_t stall = at - front.next_issue;
+  Cause cause = Cause::Issue;
+  ++counters_[pc].executions;
+  if (stall != 0) {
+    cause = registers == at           ? Cause::Register
+            : i.unit == Unit::Control ? Cause::Control
+                                      : Cause::BusyUnit;
+    charge_stall(pc, i.unit, cause, front.next_issue, unit_free, at);
+  }
+  unit_free = at + i.interval;
+  front.next_issue = at + 1;
+  const Cycle done = complete(front, pc, i, at + i.latency);
+  if constexpr (kListened) tell_issue(pc, i, at, done, stall, cause);
+}
+
+// The unit waits where it is not still busy with its own last instruction (rule 7).
+inline void PipelinedIssue::charge_stall(std::uint32_t pc, Unit unit, Cause cause, Cycle next_issue,
+                                         Cycle unit_free, Cycle at) {
+  counters_[pc].stalls[static_cast<std::size_t>(cause)] += at - next_issue;
+  const Cycle free = std::max(next_issue, unit_free);
+  if (at > free) waiting_[static_cast<std::size_t>(unit)][cause] += at - free;
+}
+
+// A later write to the same register completes after the earlier one (rule 3).
+inline Cycle PipelinedIssue::complete(Front& front, std::uint32_t pc, const TimedInstruction& i,
+                                      Cycle done) {
+  Cycle& ready = ready_[i.destination];
+  done = std::max(done, ready + 1);
+  ready = done;
+  ready_[kSinkSlot] = 0;
+  if (done >= front.latest) {
+    front.latest = done;
+    front.latest_pc = pc;
+  }
+  return done;
+}
 
 }  // namespace plena

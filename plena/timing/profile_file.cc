@@ -46,6 +46,10 @@ class ProfileReader {
     if (auto ok = read_base(table); !ok) return tl::unexpected(ok.error());
     profile_.name = file_;
     if (auto ok = read_scalars(table); !ok) return tl::unexpected(ok.error());
+    if (profile_.memory == MemoryRules::PlenaRs && profile_.overlap != Overlap::Serial) {
+      return error_at(table, "the memory of plena-rs blocks and goes with serial overlap only",
+                      R"(overlap = "serial")");
+    }
     if (auto ok = read_classes(table); !ok) return tl::unexpected(ok.error());
     if (auto ok = require_all(); !ok) return tl::unexpected(ok.error());
     return std::move(profile_);

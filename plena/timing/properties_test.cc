@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "plena/cases/compare.h"
-#include "plena/timing/sram_times.h"
+#include "plena/timing/operand_ranges.h"
 #include "plena/timing/testing/random_program.h"
 #include "plena/timing/testing/timed_run.h"
 
@@ -101,7 +101,7 @@ class PlainPipeline final : public Observer {
   Cycle total = 0;
 
   void about_to_run(const Machine& m, std::uint64_t, const Instruction& i) override {
-    if (i.op == Op::S_LD_INT) int_address_ = std::uint64_t{m.gp[i.rs1]} + i.imm;
+    rs1_before_ = m.gp[i.rs1];
   }
   void moved_row(const HbmRow& row) override { rows_.push_back(row); }
 
@@ -112,7 +112,7 @@ class PlainPipeline final : public Observer {
     if (is_transfer_unit(i.unit)) {
       transfer_ranges(m, i);
     } else {
-      visit_ranges(i, m, rules_, int_address_, *this);
+      visit_ranges(i, m, rules_, rs1_before_, *this);
     }
     const Cycle at = place(i);
     finish(m, i, at, instruction);
@@ -258,7 +258,7 @@ class PlainPipeline final : public Observer {
   RangeRules rules_;
   std::size_t depth_;
   IdealHbm hbm_;
-  std::uint64_t int_address_ = 0;
+  std::uint32_t rs1_before_ = 0;
   std::vector<HbmRow> rows_;
   std::vector<Element> reads_, writes_;
   std::map<Element, When> times_;

@@ -15,7 +15,7 @@ Cycle SerialIssue::transfer(const Machine& machine, std::uint32_t pc) {
   return std::max(done, total_);
 }
 
-void SerialIssue::retire(const Machine& machine, std::uint32_t pc, std::uint64_t /*int_address*/) {
+void SerialIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32_t /*rs1_before*/) {
   const TimedInstruction& i = program_.timed[pc];
   const bool moves = is_transfer_unit(i.unit);
   const Cycle done = moves ? transfer(machine, pc) : total_ + i.latency;
@@ -33,6 +33,10 @@ void SerialIssue::retire(const Machine& machine, std::uint32_t pc, std::uint64_t
     if (moves) listener_->transferred({pc, i.unit, total_, done});
   }
   total_ = done;
+}
+
+std::string SerialIssue::state() const {
+  return fmt::format("the last instruction was to start at cycle {}", total_);
 }
 
 std::optional<std::array<UnitAccount, kUnitCount>> SerialIssue::unit_accounts() const {

@@ -11,8 +11,9 @@ class SerialIssue final : public IssueModel {
  public:
   using IssueModel::IssueModel;
 
-  void retire(const Machine& machine, std::uint32_t pc, std::uint64_t int_address) override;
+  void retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) override;
   void drain() override {}
+  [[nodiscard]] std::string state() const override;
   [[nodiscard]] std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts() const override;
 
  private:

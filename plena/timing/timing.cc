@@ -35,8 +35,7 @@ Result<std::unique_ptr<Timing>> Timing::create(const TimingProfile& profile,
                                                std::unique_ptr<HbmModel> hbm,
                                                const std::vector<Instruction>& instructions,
                                                const Settings& settings, const Dialect& dialect) {
-  std::unique_ptr<Timing> timing(
-      new Timing(profile, std::move(hbm), RangeRules(settings, dialect)));
+  std::unique_ptr<Timing> timing(new Timing(profile, std::move(hbm)));
   auto program = TimedProgram::create(instructions, settings, dialect, timing->profile_);
   if (!program) return forward_error(program);
   timing->program_ = std::make_unique<const TimedProgram>(std::move(*program));
@@ -47,9 +46,12 @@ Result<std::unique_ptr<Timing>> Timing::create(const TimingProfile& profile,
 }
 
 Status Timing::drain() {
+  const std::string state = model_->state();
   if (!hbm_->failure()) model_->drain();
-  if (hbm_->failure()) return tl::unexpected(*hbm_->failure());
-  return {};
+  if (!hbm_->failure()) return {};
+  Error error = *hbm_->failure();
+  error.hint = state;
+  return tl::unexpected(std::move(error));
 }
 
 }  // namespace plena

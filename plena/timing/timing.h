@@ -6,10 +6,13 @@
 
 #include "plena/sim/engine.h"
 #include "plena/timing/issue_model.h"
-#include "plena/timing/operand_ranges.h"
 #include "plena/timing/profile.h"
 
 namespace plena {
+
+/// The loop of Timing::own_loop(); `observer` is a Timing.
+Stop run_timed(Observer& observer, Machine& machine, const PreparedProgram& program,
+               const RunOptions& options);
 
 class Timing final : public Observer {
  public:
@@ -22,18 +25,16 @@ class Timing final : public Observer {
 
   void about_to_run(const Machine& machine, std::uint64_t /*pc*/,
                     const Instruction& instruction) override {
-    // The one instruction that can overwrite the register it takes an address from.
-    if (instruction.op == Op::S_LD_INT)
-      int_address_ = rules_.sum(machine.gp[instruction.rs1], instruction.imm);
+    rs1_before_ = machine.gp[instruction.rs1];
   }
 
   void retired(const Machine& machine, std::uint64_t pc,
                const Instruction& /*instruction*/) override {
-    if (!stuck_) [[likely]] {
-      model_->retire(machine, static_cast<std::uint32_t>(pc), int_address_);
-      stuck_ = hbm_->failure().has_value();
-    }
+    model_->retire(machine, static_cast<std::uint32_t>(pc), rs1_before_);
   }
+
+  /// A loop with the clock inside (timed_loop.cc), used where nothing else watches the run.
+  [[nodiscard]] Loop own_loop() const override { return run_timed; }
 
   /// Waits until everything is complete; a run may go on after it, later in time. Fails when the
   /// memory can never answer (a deadlock), with the state of the machine's queues.
@@ -42,22 +43,21 @@ class Timing final : public Observer {
   [[nodiscard]] const TimingProfile& profile() const { return profile_; }
   [[nodiscard]] const TimedProgram& program() const { return *program_; }
   [[nodiscard]] const IssueModel& model() const { return *model_; }
+  [[nodiscard]] IssueModel& issue_model() { return *model_; }
   [[nodiscard]] const HbmModel& hbm() const { return *hbm_; }
 
   /// Tells everything in time; null: nobody. Must outlive the runs.
   void set_listener(TimelineListener* listener) { model_->set_listener(listener); }
 
  private:
-  Timing(const TimingProfile& profile, std::unique_ptr<HbmModel> hbm, const RangeRules& rules)
-      : profile_(profile), hbm_(std::move(hbm)), rules_(rules) {}
+  Timing(const TimingProfile& profile, std::unique_ptr<HbmModel> hbm)
+      : profile_(profile), hbm_(std::move(hbm)) {}
 
   TimingProfile profile_;
   std::unique_ptr<HbmModel> hbm_;
   std::unique_ptr<const TimedProgram> program_;
   std::unique_ptr<IssueModel> model_;
-  RangeRules rules_;
-  std::uint64_t int_address_ = 0;
-  bool stuck_ = false;
+  std::uint32_t rs1_before_ = 0;
 };
 
 }  // namespace plena

@@ -45,6 +45,7 @@ enum class Cause : std::uint8_t {
   Completion,  // waiting for nothing but its own result
 };
 inline constexpr std::size_t kCauseCount = 8;
+inline constexpr std::size_t kStallCauseCount = 6;  // all but the last two
 
 std::string_view cause_name(Cause cause);
 

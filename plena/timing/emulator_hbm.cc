@@ -1,0 +1,117 @@
+#include "plena/timing/emulator_hbm.h"
+
+#include <algorithm>
+
+namespace plena {
+
+namespace {
+
+constexpr std::uint64_t kBlock = 64;    // bytes of an access
+constexpr std::uint64_t kRequest = 16;  // bytes of a request
+
+// The aligned blocks that bytes lie in.
+void append_blocks(std::uint64_t address, std::uint64_t bytes, std::vector<std::uint64_t>& blocks) {
+  if (bytes == 0) return;
+  for (std::uint64_t block = address / kBlock; block <= (address + bytes - 1) / kBlock; ++block)
+    blocks.push_back(block * kBlock);
+}
+
+}  // namespace
+
+Ticket EmulatorHbm::start(const TransferStart& start, const TransferRows& rows) {
+  wait_until(clock_.tick_at(start.issue + start.before));
+  if (rows.write) {
+    store(rows);
+  } else {
+    load(rows);
+  }
+  complete_ = std::max(start.issue, clock_.cycle_at(now_)) + start.after;
+  return 0;
+}
+
+// All blocks of all rows race; the scales of a row lie in one block.
+void EmulatorHbm::load(const TransferRows& rows) {
+  std::vector<std::uint64_t> blocks;
+  for (std::uint32_t index = 0; index < rows.count; ++index) {
+    const HbmRow row = rows.row(index);
+    append_blocks(row.element_address, row.element_bytes, blocks);
+    append_blocks(row.scale_address, row.scale_bytes, blocks);
+  }
+  read(blocks);
+}
+
+// Row after row, block after block: read, change, write back.
+void EmulatorHbm::store(const TransferRows& rows) {
+  for (std::uint32_t index = 0; index < rows.count; ++index) {
+    const HbmRow row = rows.row(index);
+    store_bytes(row.element_address, row.element_bytes);
+    store_bytes(row.scale_address, row.scale_bytes);
+  }
+}
+
+void EmulatorHbm::store_bytes(std::uint64_t address, std::uint64_t bytes) {
+  std::vector<std::uint64_t> blocks;
+  append_blocks(address, bytes, blocks);
+  for (const std::uint64_t block : blocks) {
+    read({block});
+    write(block);
+  }
+}
+
+// Requests are offered in order; one that is refused holds up the others and tries again a
+// nanosecond later. Ends with the tick that finishes the last one.
+void EmulatorHbm::read(const std::vector<std::uint64_t>& blocks) {
+  constexpr std::uint64_t kEach = kBlock / kRequest;
+  const std::uint64_t requests = blocks.size() * kEach;
+  traffic_.read += blocks.size() * kBlock / kBurstBytes;
+  std::uint64_t offered = 0;
+  std::uint64_t finished = 0;
+  for (;;) {
+    while (offered < requests) {
+      const std::uint64_t number = blocks[offered / kEach] / kRequest + offered % kEach;
+      const EmulatorPlace place = emulator_place(number);
+      const EmulatorRequest request{number, static_cast<std::uint32_t>(offered), false};
+      if (!channels_[place.channel].offer(request, place, next_)) break;
+      ++offered;
+    }
+    if (finished == requests) return;
+    now_ = std::max(now_, next_);
+    tick();
+    finished += done_.size();
+    if (finished == requests) return;
+  }
+}
+
+// A write is done when its queue has taken it.
+void EmulatorHbm::write(std::uint64_t block) {
+  traffic_.written += kBlock / kBurstBytes;
+  for (std::uint64_t offset = 0; offset < kBlock; offset += kRequest) {
+    const std::uint64_t number = (block + offset) / kRequest;
+    const EmulatorPlace place = emulator_place(number);
+    while (!channels_[place.channel].offer({number, 0, true}, place, next_)) {
+      wait_until(std::max(now_, next_) + 1);
+    }
+  }
+}
+
+// Ticks before an instant happen; the one at the instant is still to come.
+void EmulatorHbm::wait_until(std::uint64_t instant) {
+  now_ = std::max(now_, instant);
+  while (next_ < now_) {
+    if (std::ranges::all_of(channels_, &EmulatorChannel::idle)) {
+      next_ = now_;
+      return;
+    }
+    tick();
+  }
+}
+
+void EmulatorHbm::tick() {
+  ++next_;
+  done_.clear();
+  for (EmulatorChannel& channel : channels_) {
+    if (!channel.idle()) channel.tick(next_, done_);
+  }
+}
+
+}  // namespace plena

@@ -1,0 +1,90 @@
+// Dispatch loops with a clock inside, one for each issue model: nothing virtual between an
+// instruction and its cycle.
+#include "plena/sim/dispatch.h"
+#include "plena/timing/dataflow_issue.h"
+#include "plena/timing/pipelined_issue.h"
+#include "plena/timing/serial_issue.h"
+#include "plena/timing/timing.h"
+
+namespace plena {
+
+namespace {
+
+// Any model, by its retire().
+template <class Model>
+class ClockWatch {
+ public:
+  static constexpr bool kActive = true;
+
+  ClockWatch(Model& model, const Machine& machine) : model_(model), machine_(machine) {}
+
+  std::optional<Stop> before(std::uint64_t /*pc*/) { return std::nullopt; }
+  void before_call(std::uint64_t /*pc*/, const Prepared& i) {
+    // S_LD_INT may overwrite the register it takes its address from.
+    rs1_before_ = machine_.gp[i.rs1];
+  }
+  void after(std::uint64_t pc) {
+    model_.retire(machine_, static_cast<std::uint32_t>(pc), rs1_before_);
+  }
+  void after_registers(std::uint64_t pc) { after(pc); }
+  void after_loop_start(std::uint64_t pc) { after(pc); }
+  void after_loop_end(std::uint64_t pc) { after(pc); }
+  void finish() {}
+
+ private:
+  Model& model_;
+  const Machine& machine_;
+  std::uint32_t rs1_before_ = 0;
+};
+
+// The pipelined model with its front in registers and the cheap instructions inside the loop.
+template <bool kListened>
+class PipelinedWatch {
+ public:
+  static constexpr bool kActive = true;
+
+  PipelinedWatch(PipelinedIssue& model, const Machine& machine)
+      : model_(model), machine_(machine), front_(model.front()) {}
+
+  std::optional<Stop> before(std::uint64_t /*pc*/) { return std::nullopt; }
+  void before_call(std::uint64_t /*pc*/, const Prepared& i) { rs1_before_ = machine_.gp[i.rs1]; }
+  void after(std::uint64_t pc) {
+    model_.front() = front_;
+    model_.retire(machine_, static_cast<std::uint32_t>(pc), rs1_before_);
+    front_ = model_.front();
+  }
+  void after_registers(std::uint64_t pc) {
+    model_.retire_registers<kListened>(front_, static_cast<std::uint32_t>(pc));
+  }
+  void after_loop_start(std::uint64_t pc) {
+    model_.retire_loop_start<kListened>(front_, static_cast<std::uint32_t>(pc));
+  }
+  void after_loop_end(std::uint64_t pc) {
+    model_.retire_loop_end<kListened>(front_, static_cast<std::uint32_t>(pc));
+  }
+  void finish() { model_.front() = front_; }
+
+ private:
+  PipelinedIssue& model_;
+  const Machine& machine_;
+  PipelinedIssue::Front front_;
+  std::uint32_t rs1_before_ = 0;
+};
+
+}  // namespace
+
+Stop run_timed(Observer& observer, Machine& machine, const PreparedProgram& program,
+               const RunOptions& options) {
+  Execution x(machine, program);
+  IssueModel& model = static_cast<Timing&>(observer).issue_model();
+  if (auto* pipelined = dynamic_cast<PipelinedIssue*>(&model)) {
+    return pipelined->listened() ? dispatch(x, options, PipelinedWatch<true>(*pipelined, machine))
+                                 : dispatch(x, options, PipelinedWatch<false>(*pipelined, machine));
+  }
+  if (auto* serial = dynamic_cast<SerialIssue*>(&model))
+    return dispatch(x, options, ClockWatch<SerialIssue>(*serial, machine));
+  auto& dataflow = static_cast<DataflowIssue&>(model);
+  return dispatch(x, options, ClockWatch<DataflowIssue>(dataflow, machine));
+}
+
+}  // namespace plena
