@@ -341,13 +341,16 @@ Result<Bundle> load_bundle(const std::string& folder) {
 }
 
 Result<std::vector<std::string>> run_bundle(const Bundle& bundle) {
+  auto program = emulator_program(bundle.program, bundle.name);
+  if (!program && bundle.refused) return std::vector<std::string>{};
+  if (!program) return forward_error(program);
   auto run = run_emulator({.settings = bundle.settings,
-                           .program = bundle.program,
-                           .program_name = bundle.name,
+                           .program = &*program,
                            .hbm = bundle.hbm,
                            .fp_sram = bundle.fp_sram,
                            .int_sram = bundle.int_sram,
                            .vram = bundle.vram});
+  if (!run && bundle.refused) return std::vector<std::string>{};  // an image that does not fit
   if (!run) return forward_error(run);
   std::vector<std::string> lines;
   if (bundle.refused) {

@@ -40,11 +40,9 @@ class Meter final : public Observer {
     if (next_ != nullptr) next_->retired(machine, pc, i);
   }
   void moved_row(const HbmRow& row) override {
-    // The emulator's memory reads a block before it changes it.
-    const std::uint64_t moved = block_bytes(row.element_address, row.element_bytes) +
-                                block_bytes(row.scale_address, row.scale_bytes);
-    read += moved;
-    if (row.write) written += moved;
+    const HbmTraffic traffic = emulator_traffic(row);
+    read += traffic.read;
+    written += traffic.written;
     if (next_ != nullptr) next_->moved_row(row);
   }
 
@@ -96,6 +94,12 @@ Status load_images(const EmulatorInputs& inputs, Machine& machine) {
 }
 
 }  // namespace
+
+HbmTraffic emulator_traffic(const HbmRow& row) {
+  const std::uint64_t moved = block_bytes(row.element_address, row.element_bytes) +
+                              block_bytes(row.scale_address, row.scale_bytes);
+  return {moved, row.write ? moved : 0};
+}
 
 std::uint64_t emulator_cycles(const Instruction& i, const Settings& s) {
   // Arithmetic and reductions into f0 are no-ops there.
@@ -204,18 +208,20 @@ void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
 
 }  // namespace
 
+Result<EmulatorProgram> emulator_program(std::string_view text, const std::string& name) {
+  auto words = parse_mem(text, name);
+  if (!words) return forward_error(words);
+  return EmulatorProgram{{.words = std::move(*words), .source_name = name}, refused_token(text)};
+}
+
 Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOptions& options) {
   auto machine = Machine::create(inputs.settings, Dialect::plena_rs());
   if (!machine) return forward_error(machine);
   EmulatorRun result{.machine = std::move(*machine)};
   if (auto loaded = load_images(inputs, result.machine); !loaded)
     return tl::unexpected(loaded.error());
-  result.trap = refused_token(inputs.program);
-  if (result.trap) return result;
-  auto words = parse_mem(inputs.program, inputs.program_name);
-  if (!words) return forward_error(words);
-  result.words = std::move(*words);
-  execute(result, result.words, options);
+  result.trap = inputs.program->refused;
+  if (!result.trap) execute(result, inputs.program->program.words, options);
   return result;
 }
 

@@ -19,10 +19,18 @@
 
 namespace plena {
 
+/// A .mem file as the emulator reads it.
+struct EmulatorProgram {
+  Program program;
+  std::optional<Trap> refused;  // a token that it refuses and others read
+};
+
+/// An Error is a text that is no .mem file.
+Result<EmulatorProgram> emulator_program(std::string_view text, const std::string& name);
+
 struct EmulatorInputs {
-  Settings settings;                       // of the TRANSACTIONAL section
-  std::string_view program;                // text of the .mem file
-  std::string program_name;                // for messages
+  Settings settings;  // of the TRANSACTIONAL section
+  const EmulatorProgram* program = nullptr;
   std::span<const std::uint8_t> hbm;       // image from byte 0
   std::span<const std::uint8_t> fp_sram;   // binary16, from entry 0
   std::span<const std::uint8_t> int_sram;  // u32, from entry 0
@@ -31,7 +39,6 @@ struct EmulatorInputs {
 
 struct EmulatorRun {
   Machine machine;
-  std::vector<std::uint32_t> words;
   std::optional<Trap> trap;
   bool interrupted = false;
   std::uint64_t latency = 0;   // cycles of section 7, 1 ns each, memory free
@@ -47,6 +54,14 @@ struct EmulatorOptions {
 
 /// Loads the inputs and runs. An Error is an input that does not fit; a trap is in the result.
 Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOptions& options = {});
+
+/// Bytes one row of a transfer moves, in whole 64-byte blocks: of elements and, separately, of
+/// scales. A block that is written is read first.
+struct HbmTraffic {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+HbmTraffic emulator_traffic(const HbmRow& row);
 
 /// Cycles of one instruction without its memory traffic, from the settings' LATENCY entries
 /// (dialect-plena-rs.md 7). H-type instructions cost what the memory model says: 0 here.

@@ -12,6 +12,7 @@ void add_emulate_command(CLI::App& app, Context& context);
 void add_fmt_command(CLI::App& app, Context& context);
 void add_generate_command(CLI::App& app, Context& context);
 void add_isa_command(CLI::App& app, Context& context);
+void add_port_command(CLI::App& app, Context& context);
 void add_run_command(CLI::App& app, Context& context);
 void add_test_command(CLI::App& app, Context& context);
 

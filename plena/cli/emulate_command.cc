@@ -10,8 +10,12 @@
 #include "plena/base/files.h"
 #include "plena/cases/emulator_dump.h"
 #include "plena/cases/emulator_run.h"
+#include "plena/cases/stage_profile.h"
 #include "plena/cli/commands.h"
+#include "plena/cli/dialect_report.h"
 #include "plena/cli/interrupt.h"
+#include "plena/cli/text_output.h"
+#include "plena/observe/observers.h"
 
 namespace plena {
 
@@ -23,7 +27,9 @@ struct EmulateOptions {
   std::string settings;
   std::string log_level = "info";
   std::string log_file;
-  std::string stage_profile_asm, stage_profile_out;
+  std::string stage_profile_asm;
+  std::string stage_profile_out = "stage_profile.json";
+  bool warn_dialect = false;
 };
 
 // --settings, then the environment, then the file beside the parent folder (cli.md).
@@ -34,13 +40,25 @@ std::string settings_path(const EmulateOptions& options) {
   return "../plena_settings.toml";
 }
 
+// The emulator's sizes: 256M, 1G and 512kib besides what the settings take.
+std::string iec_size(std::string size) {
+  constexpr std::string_view kUnits = "KMGT";
+  const std::size_t at = size.find_first_not_of("0123456789");
+  if (at == std::string::npos || at == 0) return size;
+  std::string unit = size.substr(at);
+  for (char& c : unit) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const bool known = kUnits.find(unit.front()) != std::string_view::npos &&
+                     (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "IB");
+  return known ? size.substr(0, at) + unit.front() + "iB" : size;
+}
+
 Result<Settings> emulator_machine(const EmulateOptions& options, const Context& context) {
   // Only the TRANSACTIONAL section counts, whatever [MODE] says (dialect-plena-rs.md 7).
   auto loaded = load_settings(settings_path(options), "transactional");
   if (!loaded) return forward_error(loaded);
   for (const std::string& warning : loaded->warnings) warn(context, warning);
   if (!options.hbm_size.empty()) {
-    auto set = set_value(loaded->settings, "HBM_SIZE=" + options.hbm_size);
+    auto set = set_value(loaded->settings, "HBM_SIZE=" + iec_size(options.hbm_size));
     if (!set) return tl::unexpected(set.error());
   }
   return loaded->settings;
@@ -87,7 +105,22 @@ Status write_dumps(const Machine& machine, bool with_hbm) {
   return {};
 }
 
-void print_result(const EmulatorRun& run, const Context& context) {
+std::string closing_lines(const EmulatorRun& run) {
+  return fmt::format(
+      "Simulation completed. Latency {} ns\n"
+      "HBM Statistics - Bytes read: {} | Bytes written: {}\n",
+      run.latency, run.hbm_read, run.hbm_written);
+}
+
+Status write_text(const std::string& path, std::string_view text, const EmulateOptions& options) {
+  auto output = TextOutput::open(path, options.opcode);
+  if (!output) return tl::unexpected(output.error());
+  auto written = output->append(text);
+  return written ? output->commit() : written;
+}
+
+Status report_result(const EmulatorRun& run, const EmulateOptions& options,
+                     const Context& context) {
   if (context.json) {
     const nlohmann::ordered_json report = {{"latency_ns", run.latency},
                                            {"latency_without_memory", true},
@@ -95,36 +128,79 @@ void print_result(const EmulatorRun& run, const Context& context) {
                                            {"hbm_bytes_written", run.hbm_written},
                                            {"instructions", run.machine.retired}};
     print("{}\n", report.dump(2));
-    return;
+  } else {
+    print(closing_lines(run));
   }
-  print("Simulation completed. Latency {} ns\n", run.latency);
-  print("HBM Statistics - Bytes read: {} | Bytes written: {}\n", run.hbm_read, run.hbm_written);
+  if (options.log_file.empty()) return {};
+  return write_text(options.log_file, closing_lines(run), options);
 }
+
+// What watches the run besides the counts, as the options ask.
+class Watchers {
+ public:
+  static Result<Watchers> create(const EmulateOptions& options, const Settings& settings,
+                                 const Program& program, const Context& context) {
+    Watchers watchers;
+    if (!options.stage_profile_asm.empty()) {
+      auto text = read_text(options.stage_profile_asm);
+      if (!text) return forward_error(text);
+      watchers.profile_.emplace(stage_labels(*text), settings);
+      const std::size_t labels = watchers.profile_->label_count();
+      if (labels != program.words.size()) {
+        warn(context,
+             fmt::format("{}: warning: {} instructions, but {} has {}", options.stage_profile_asm,
+                         labels, program.source_name, program.words.size()));
+      }
+    }
+    if (options.warn_dialect) watchers.warnings_.emplace(program.words);
+    return watchers;
+  }
+
+  Observer* observer() {
+    if (profile_) observers_.add(*profile_);
+    if (warnings_) observers_.add(*warnings_);
+    return observers_.observer();
+  }
+
+  Status report(const EmulateOptions& options, const Program& program,
+                const Context& context) const {
+    if (warnings_) report_warnings(*warnings_, program, context);
+    return profile_ ? write_text(options.stage_profile_out, profile_->json(), options) : Status();
+  }
+
+ private:
+  std::optional<StageProfile> profile_;
+  std::optional<DialectWarnings> warnings_;
+  Observers observers_;
+};
 
 Result<int> emulate(const EmulateOptions& options, const Context& context) {
   auto settings = emulator_machine(options, context);
   if (!settings) return forward_error(settings);
   auto images = map_images(options);
   if (!images) return forward_error(images);
-  auto run =
-      run_emulator({.settings = *settings,
-                    .program = images->program ? images->program->text() : std::string_view{},
-                    .program_name = options.opcode,
-                    .hbm = Images::bytes(images->hbm),
-                    .fp_sram = Images::bytes(images->fpsram),
-                    .int_sram = Images::bytes(images->intsram),
-                    .vram = Images::bytes(images->vram)},
-                   {.interrupted = &interrupted()});
+  auto program = emulator_program(images->program ? images->program->text() : std::string_view{},
+                                  options.opcode);
+  if (!program) return forward_error(program);
+  auto watchers = Watchers::create(options, *settings, program->program, context);
+  if (!watchers) return forward_error(watchers);
+  auto run = run_emulator({.settings = *settings,
+                           .program = &*program,
+                           .hbm = Images::bytes(images->hbm),
+                           .fp_sram = Images::bytes(images->fpsram),
+                           .int_sram = Images::bytes(images->intsram),
+                           .vram = Images::bytes(images->vram)},
+                          {.observer = watchers->observer(), .interrupted = &interrupted()});
   if (!run) return forward_error(run);
   if (run->interrupted) return fail(ErrorCode::Interrupted, "interrupted");
-  if (run->trap) {
-    return tl::unexpected(to_error(*run->trap, {.words = run->words, .source_name = options.opcode},
-                                   run->machine.dialect));
-  }
-  if (auto written = write_dumps(run->machine, options.log_level == "debug"); !written) {
+  if (auto reported = watchers->report(options, program->program, context); !reported)
+    return tl::unexpected(reported.error());
+  if (run->trap)
+    return tl::unexpected(to_error(*run->trap, program->program, run->machine.dialect));
+  if (auto written = write_dumps(run->machine, options.log_level == "debug"); !written)
     return tl::unexpected(written.error());
-  }
-  print_result(*run, context);
+  if (auto reported = report_result(*run, options, context); !reported)
+    return tl::unexpected(reported.error());
   warn(context, "note: the latency counts instructions only; HBM is taken to be free");
   return 0;
 }
@@ -143,8 +219,16 @@ void add_options(CLI::App& command, EmulateOptions& options) {
       "plena_settings.toml; default: $PLENA_SETTINGS_TOML, then ../plena_settings.toml");
   command
       .add_option("--log-level", options.log_level,
-                  "error, warn, info, debug or trace; debug also dumps HBM")
-      ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}));
+                  "off, error, warn, info, debug or trace; debug also dumps HBM")
+      ->check(CLI::IsMember({"off", "error", "warn", "info", "debug", "trace"}))
+      ->type_name("LEVEL");
+  command.add_option("--log-file", options.log_file, "Write the closing lines there as well");
+  command.add_option("--stage-profile-asm", options.stage_profile_asm,
+                     "The program's assembly, whose comments tell stages: write a profile of them");
+  command.add_option("--stage-profile-out", options.stage_profile_out,
+                     "Where to; default: stage_profile.json");
+  command.add_flag("--warn-dialect", options.warn_dialect,
+                   "Report where the program meets a fault of the public emulator");
 }
 
 }  // namespace

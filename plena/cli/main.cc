@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   plena::add_fmt_command(app, context);
   plena::add_generate_command(app, context);
   plena::add_isa_command(app, context);
+  plena::add_port_command(app, context);
   plena::add_run_command(app, context);
   plena::add_test_command(app, context);
 

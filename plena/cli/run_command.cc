@@ -13,6 +13,7 @@
 
 #include "plena/asm/disassembler.h"
 #include "plena/cli/commands.h"
+#include "plena/cli/dialect_report.h"
 #include "plena/cli/interrupt.h"
 #include "plena/cli/program_source.h"
 #include "plena/observe/memory_compare.h"
@@ -36,6 +37,7 @@ struct RunArguments {
   bool statistics = false;
   std::uint64_t max_instructions = 0;
   std::string log;  // file; empty: none
+  bool warn_dialect = false;
 };
 
 struct MemoryRequests {
@@ -114,7 +116,7 @@ class LogStream {
 };
 
 Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArguments& arguments,
-                     std::optional<Statistics>& statistics) {
+                     const Context& context, std::optional<Statistics>& statistics) {
   const auto program = prepare(source.program.words, source.settings, source.dialect);
   if (!program) {
     machine.pc = program.error().pc;
@@ -122,6 +124,8 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
   }
   Observers observers;
   if (arguments.statistics) observers.add(statistics.emplace(source.settings, source.dialect));
+  std::optional<DialectWarnings> warnings;
+  if (arguments.warn_dialect) observers.add(warnings.emplace(source.program.words));
   std::optional<LogStream> stream;
   std::optional<RunLog> log;
   if (!arguments.log.empty()) {
@@ -134,6 +138,7 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
                   {.max_instructions = arguments.max_instructions,
                    .observer = observers.observer(),
                    .interrupted = &interrupted()});
+  if (warnings) report_warnings(*warnings, source.program, context);
   if (log) {
     if (auto finished = log->finish(); !finished) return forward_error(finished);
   }
@@ -213,7 +218,7 @@ Result<int> run_and_report(const RunArguments& arguments, const Context& context
 
   RunReport run;
   const auto start = std::chrono::steady_clock::now();
-  auto stop = execute(*machine, *source, arguments, run.statistics);
+  auto stop = execute(*machine, *source, arguments, context, run.statistics);
   if (!stop) return forward_error(stop);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   run.stop = std::move(*stop);
@@ -289,6 +294,8 @@ void add_run_command(CLI::App& app, Context& context) {
       ->type_name("N");
   command->add_flag("--log{-}", arguments->log,
                     "One line an executed instruction, to stderr or to FILE (--log=FILE)");
+  command->add_flag("--warn-dialect", arguments->warn_dialect,
+                    "Report where a plena-rs program meets a fault of the public emulator");
   add_machine_options(*command, arguments->machine);
   command->callback([&context, arguments] {
     context.body = [&context, arguments] { return run_and_report(*arguments, context); };

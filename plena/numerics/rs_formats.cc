@@ -17,7 +17,6 @@ namespace {
 // The emulator keeps away from log2(0) with this (dialect-plena-rs.md 5).
 constexpr float kLogGuard = 1e-9F;
 constexpr int kScaleBias = 127;
-constexpr std::uint8_t kScaleInfinity = 255;
 
 int bias_of(ElementType element) {
   return (1 << (element.exponent - 1)) - 1;
@@ -52,10 +51,9 @@ float decode_element(ElementType element, std::uint32_t code) {
   return negative ? -magnitude : magnitude;
 }
 
+// 2^(byte - 127) by its bits, which are those of the scale.
 float decode_scale(std::uint8_t byte) {
-  if (byte == 0) return 0.0F;
-  if (byte == kScaleInfinity) return std::numeric_limits<float>::infinity();
-  return std::ldexp(1.0F, byte - kScaleBias);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(byte) << 23);
 }
 
 int floor_log2(float magnitude, int low, int high) {
@@ -63,26 +61,53 @@ int floor_log2(float magnitude, int low, int high) {
   return static_cast<int>(std::clamp(exponent, static_cast<float>(low), static_cast<float>(high)));
 }
 
+// A finite element that is not 0, before its mantissa is cut to size.
+struct Rounded {
+  int exponent = 0;
+  float mantissa = 0;  // whole steps of 2^(exponent - M); 2^M where it should carry
+  bool overflow = false;
+};
+
+Rounded round_element(ElementType element, float magnitude) {
+  const int bias = bias_of(element);
+  const int largest = (1 << element.exponent) - 2 - bias;
+  Rounded out;
+  out.overflow = std::floor(std::log2(magnitude + kLogGuard)) > static_cast<float>(largest);
+  out.exponent = floor_log2(magnitude, -bias, largest);
+  const float significand = std::ldexp(magnitude, -out.exponent);
+  const float steps =
+      std::ldexp(out.exponent == -bias ? significand : significand - 1.0F, element.mantissa);
+  const float quarters = std::floor(4.0F * steps) / 4.0F;
+  out.mantissa = std::nearbyint(quarters);  // ties to even: the default rounding mode
+  return out;
+}
+
 std::uint32_t encode_element(ElementType element, float y) {
   const int bias = bias_of(element);
   if (std::isnan(y)) return static_cast<std::uint32_t>(bias) << element.mantissa;  // +1.0
   if (y == 0.0F) return 0;
-  const int largest = (1 << element.exponent) - 2 - bias;
-  const float magnitude = std::fabs(y);
-  const bool overflow = std::floor(std::log2(magnitude + kLogGuard)) > static_cast<float>(largest);
-  const int exponent = floor_log2(magnitude, -bias, largest);
-  const float significand = std::ldexp(magnitude, -exponent);
-  const float steps =
-      std::ldexp(exponent == -bias ? significand : significand - 1.0F, element.mantissa);
+  const Rounded rounded = round_element(element, std::fabs(y));
   const int most = (1 << element.mantissa) - 1;
-  const float quarters = std::floor(4.0F * steps) / 4.0F;
-  const float rounded = std::nearbyint(quarters);  // ties to even: the default rounding mode
   const int mantissa =
-      overflow ? most : static_cast<int>(std::clamp(rounded, 0.0F, static_cast<float>(most)));
+      rounded.overflow
+          ? most
+          : static_cast<int>(std::clamp(rounded.mantissa, 0.0F, static_cast<float>(most)));
   const std::uint32_t sign = std::signbit(y) && element.sign ? 1U : 0U;
   return sign << (element.exponent + element.mantissa) |
-         static_cast<std::uint32_t>(exponent + bias) << element.mantissa |
+         static_cast<std::uint32_t>(rounded.exponent + bias) << element.mantissa |
          static_cast<std::uint32_t>(mantissa);
+}
+
+float largest_magnitude(const float* values, std::size_t n) {
+  float largest = 0.0F;
+  for (std::size_t k = 0; k < n; ++k) {
+    if (std::fabs(values[k]) > largest) largest = std::fabs(values[k]);  // a NaN never is
+  }
+  return largest;
+}
+
+int shared_exponent(float largest) {
+  return floor_log2(largest, -kScaleBias, kScaleBias);
 }
 
 // Writes the codes of one block from byte `begin` of a row, as many as fit; returns its scale byte.
@@ -90,12 +115,9 @@ std::uint32_t encode_element(ElementType element, float y) {
 std::uint8_t encode_block(DataType type, const float* values, std::size_t begin,
                           std::span<std::uint8_t> row) {
   const std::size_t code_bytes = (type.element.width() + 7) / 8;
-  float largest = 0.0F;
-  for (std::size_t k = 0; k < type.block; ++k) {
-    if (std::fabs(values[k]) > largest) largest = std::fabs(values[k]);  // a NaN never is
-  }
+  const float largest = largest_magnitude(values, type.block);
   if (largest == 0.0F) return 0;
-  const int exponent = floor_log2(largest, -kScaleBias, kScaleBias);
+  const int exponent = shared_exponent(largest);
   for (std::size_t k = 0; k < type.block; ++k) {
     // 2^exponent is an f32 subnormal at -127; dividing by it is still exact scaling.
     const std::uint32_t code = encode_element(type.element, values[k] / std::ldexp(1.0F, exponent));
@@ -177,14 +199,36 @@ float sum_short(const float* values, std::size_t n) {
 
 }  // namespace
 
-void rs_decode_row(DataType type, const std::uint8_t* elements, const std::uint8_t* scales,
-                   std::uint64_t first, std::size_t n, float* out) {
-  const std::uint32_t width = type.width();
+RsDecoder::RsDecoder(DataType type) : type_(type) {
+  constexpr std::uint32_t kWidestTable = 8;
+  if (type.width() > kWidestTable || type.element.kind != ElementType::Kind::Fp) return;
+  for (std::uint32_t code = 0; code < 1U << type.width(); ++code)
+    values_.push_back(decode_element(type.element, code));
+}
+
+float RsDecoder::element(const std::uint8_t* elements, std::size_t bit) const {
+  const std::uint32_t code = bits_at(elements, bit, type_.width());
+  return values_.empty() ? decode_element(type_.element, code) : values_[code];
+}
+
+void RsDecoder::decode(const std::uint8_t* elements, const std::uint8_t* scales,
+                       std::uint64_t first, std::size_t n, float* out) const {
+  const std::uint32_t width = type_.width();
   const std::size_t bit = first * width % 8;
-  const std::size_t block_phase = type.is_mx() ? first % type.block : 0;
-  for (std::size_t k = 0; k < n; ++k) {
-    const float value = decode_element(type.element, bits_at(elements, bit + k * width, width));
-    out[k] = type.is_mx() ? value * decode_scale(scales[(block_phase + k) / type.block]) : value;
+  if (!type_.is_mx()) {
+    for (std::size_t k = 0; k < n; ++k) out[k] = element(elements, bit + k * width);
+    return;
+  }
+  std::size_t left_in_block = type_.block - first % type_.block;
+  for (std::size_t k = 0; k < n; ++scales) {
+    const float scale = decode_scale(*scales);
+    const std::size_t end = std::min(n, k + left_in_block);
+    if (width == 8) {
+      for (; k < end; ++k) out[k] = values_[elements[k]] * scale;
+    } else {
+      for (; k < end; ++k) out[k] = element(elements, bit + k * width) * scale;
+    }
+    left_in_block = type_.block;
   }
 }
 
@@ -204,6 +248,22 @@ void rs_encode_row(DataType type, const float* values, std::size_t n, std::uint8
     const std::size_t first = block * type.block;
     scales[block] = encode_block(type, values + first, first * type.width() / 8, row);
   }
+}
+
+std::size_t rs_lost_carries(DataType type, const float* values, std::size_t n) {
+  std::size_t lost = 0;
+  const float carry = std::ldexp(1.0F, type.element.mantissa);
+  for (std::size_t first = 0; type.is_mx() && first + type.block <= n; first += type.block) {
+    const float largest = largest_magnitude(values + first, type.block);
+    const float scale = std::ldexp(1.0F, largest == 0.0F ? 0 : shared_exponent(largest));
+    for (std::size_t k = first; k < first + type.block; ++k) {
+      const float magnitude = std::fabs(values[k] / scale);
+      if (magnitude == 0.0F || !std::isfinite(magnitude)) continue;
+      const Rounded rounded = round_element(type.element, magnitude);
+      lost += !rounded.overflow && rounded.mantissa >= carry ? 1 : 0;
+    }
+  }
+  return lost;
 }
 
 float rs_row_sum(const float* values, std::size_t n) {

@@ -32,13 +32,13 @@ std::vector<float> decode(DataType type, const std::vector<std::uint8_t>& elemen
                           const std::vector<std::uint8_t>& scales, std::size_t n,
                           std::uint64_t first = 0) {
   std::vector<float> out(n);
-  rs_decode_row(type, elements.data(), scales.data(), first, n, out.data());
+  RsDecoder(type).decode(elements.data(), scales.data(), first, n, out.data());
   return out;
 }
 
 // ------------------------------------------------------------ decoding
 
-TEST(RsDecodeRow, EveryCodeOfE4M3) {
+TEST(RsDecoderTest, EveryCodeOfE4M3) {
   std::vector<std::uint8_t> codes(256);
   for (std::size_t code = 0; code < codes.size(); ++code)
     codes[code] = static_cast<std::uint8_t>(code);
@@ -61,7 +61,7 @@ TEST(RsDecodeRow, EveryCodeOfE4M3) {
   }
 }
 
-TEST(RsDecodeRow, EveryScaleByte) {
+TEST(RsDecoderTest, EveryScaleByte) {
   for (int byte = 0; byte < 256; ++byte) {
     const float two =
         decode(kMxfp8, std::vector<std::uint8_t>(8, 0x40), {static_cast<std::uint8_t>(byte)}, 1)[0];
@@ -72,17 +72,17 @@ TEST(RsDecodeRow, EveryScaleByte) {
   }
 }
 
-TEST(RsDecodeRow, ZeroTimesAnInfiniteScaleIsANan) {
+TEST(RsDecoderTest, ZeroTimesAnInfiniteScaleIsANan) {
   EXPECT_TRUE(std::isnan(decode(kMxfp8, {0}, {255}, 1)[0]));
 }
 
-TEST(RsDecodeRow, FindsTheScaleOfAnElementInsideItsBlock) {
+TEST(RsDecoderTest, FindsTheScaleOfAnElementInsideItsBlock) {
   const std::vector<std::uint8_t> ones(8, 0x38);
   // Elements 6 … 9 of blocks of 8: two of the first, two of the second.
   EXPECT_EQ(decode(kMxfp8, ones, {127, 129}, 4, 6), (std::vector<float>{1, 1, 4, 4}));
 }
 
-TEST(RsDecodeRow, PlainTypesWithEightExponentBitsAreIeee) {
+TEST(RsDecoderTest, PlainTypesWithEightExponentBitsAreIeee) {
   EXPECT_EQ(decode(DataType::plain(kBf16), {0x80, 0x3F, 0x01, 0x00}, {}, 2),
             (std::vector<float>{1, 0x1p-133F}));
 }
@@ -112,6 +112,13 @@ TEST(RsEncodeRow, AMantissaThatRoundsOverDoesNotCarry) {
 
   EXPECT_EQ(row.elements[0], 0x3F);  // 1.875
   EXPECT_EQ(row.elements[1], 0x3F);
+}
+
+TEST(RsEncodeRow, CountsTheMantissasThatDidNotCarry) {
+  const std::vector<float> values = {1.97F, 1.9375F, 1.875F, 1, -1.99F, 0, 0x1p-7F, 0x1p-9F};
+
+  // 1.97, 1.9375 and -1.99 round up to 2; 2^-7 is 8/8 of the subnormal code.
+  EXPECT_EQ(rs_lost_carries(kMxfp8, values.data(), values.size()), 4U);
 }
 
 TEST(RsEncodeRow, ABlockOfZerosIsAllZeroBytes) {

@@ -41,7 +41,12 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
       weight_codec(s.hbm_m_weight_type, matrix_format),
       matrix_kv_codec(s.hbm_m_kv_type, matrix_format),
       activation_codec(s.hbm_v_act_type, vector_format),
-      vector_kv_codec(s.hbm_v_kv_type, vector_format) {}
+      vector_kv_codec(s.hbm_v_kv_type, vector_format) {
+  if (!d.has(RsSwitch::Mx)) return;
+  for (const DataType type :
+       {s.hbm_m_weight_type, s.hbm_m_kv_type, s.hbm_v_act_type, s.hbm_v_kv_type})
+    rs_decoders.emplace_back(type);
+}
 
 Execution::Execution(Machine& m, const PreparedProgram& p) : machine(m), program(p) {
   activations.resize(std::size_t{p.mlen} * std::max(p.blen, 1U));

@@ -8,6 +8,7 @@
 #include "plena/machine/machine.h"
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/rs_formats.h"
 #include "plena/numerics/vector_kernels.h"
 #include "plena/sim/engine.h"
 
@@ -91,6 +92,8 @@ class PreparedProgram {
   const MatrixKernels* matrix;
   HbmCodec weight_codec, matrix_kv_codec;      // HBM to Matrix SRAM
   HbmCodec activation_codec, vector_kv_codec;  // HBM to and from Vector SRAM
+  // The same under rs-mx, in the order weight, matrix KV, activation, vector KV; else none.
+  std::vector<RsDecoder> rs_decoders;
 };
 
 /// One run: the machine, its program, and scratch space that is reused by every instruction.

@@ -22,6 +22,7 @@ bool on(const Execution& x, RsSwitch rs_switch) {
 // One transfer: where its rows lie in HBM, by the rules that are on.
 struct Access {
   const HbmCodec& codec;
+  const RsDecoder* decoder = nullptr;  // under rs-mx
   std::uint64_t base = 0;
   std::uint64_t offset = 0;  // gp<rs1>: bytes under rs-hbm-bytes, else elements
   std::uint64_t stride = 0;  // likewise
@@ -54,11 +55,32 @@ struct Access {
   [[nodiscard]] std::uint64_t element_span() const { return (length * type().width() + 7) / 8; }
 };
 
-Access make_access(const Execution& x, const Prepared& i, const HbmCodec& codec, std::uint64_t rows,
+// The types an instruction moves between: weights or KV of a matrix, activations or KV of vectors.
+enum class Side : std::uint8_t { Matrix, Vector };
+
+const HbmCodec& codec_of(const Execution& x, const Prepared& i, Side side) {
+  const auto& p = x.program;
+  if (side == Side::Matrix) return i.order != 0 ? p.matrix_kv_codec : p.weight_codec;
+  return i.order != 0 ? p.vector_kv_codec : p.activation_codec;
+}
+
+const RsDecoder* decoder_of(const Execution& x, const Prepared& i, Side side) {
+  if (x.program.rs_decoders.empty()) return nullptr;
+  return &x.program.rs_decoders[(side == Side::Matrix ? 0 : 2) + (i.order != 0 ? 1 : 0)];
+}
+
+Access make_access(const Execution& x, const Prepared& i, Side side, std::uint64_t rows,
                    std::uint64_t length) {
   // Only a field of exactly 1 strides.
   const std::uint64_t stride = i.select == 1 ? x.machine.stride : length;
-  return {codec, x.machine.a[i.rs2], x.gp(i.rs1), stride, rows, length, on(x, RsSwitch::HbmBytes)};
+  return {codec_of(x, i, side),
+          decoder_of(x, i, side),
+          x.machine.a[i.rs2],
+          x.gp(i.rs1),
+          stride,
+          rows,
+          length,
+          on(x, RsSwitch::HbmBytes)};
 }
 
 // Without rs-registers a register can still be unset (semantics 7).
@@ -156,13 +178,13 @@ void load_row(Execution& x, const Access& access, std::uint64_t row, std::uint8_
   copy_from_hbm(x, access.element_address(row), bytes, x.row_bytes.data());
   if (access.type().is_mx()) load_scales(x, access, row);
   const std::uint64_t first = access.in_bytes ? 0 : access.first_element(row);
-  if (!on(x, RsSwitch::Mx)) {
+  if (access.decoder == nullptr) {
     access.codec.decode(x.row_bytes.data(), x.scales.data(), first, access.length, to);
     return;
   }
   if (x.row_values.size() < access.length) x.row_values.resize(access.length);
-  rs_decode_row(access.type(), x.row_bytes.data(), x.scales.data(), first, access.length,
-                x.row_values.data());
+  access.decoder->decode(x.row_bytes.data(), x.scales.data(), first, access.length,
+                         x.row_values.data());
   sram.from_f32(x.row_values.data(), to, access.length);
 }
 
@@ -180,8 +202,7 @@ void require_blocks_in_tile(Execution& x, const Access& access) {
 bool prefetch_matrix(Execution& x, const Prepared& i) {
   const auto& p = x.program;
   const std::uint64_t rows = p.settings.hbm_m_prefetch_amount;
-  const Access access =
-      make_access(x, i, i.order != 0 ? p.matrix_kv_codec : p.weight_codec, rows, p.mlen);
+  const Access access = make_access(x, i, Side::Matrix, rows, p.mlen);
   const std::uint64_t rd = x.gp(i.rd);
   require_width(x, access, false);
   require_registers(x, i, access);
@@ -206,14 +227,9 @@ bool prefetch_matrix(Execution& x, const Prepared& i) {
   return true;
 }
 
-const HbmCodec& vector_codec(const Execution& x, const Prepared& i) {
-  return i.order != 0 ? x.program.vector_kv_codec : x.program.activation_codec;
-}
-
 bool prefetch_vector(Execution& x, const Prepared& i) {
   const auto& p = x.program;
-  const Access access =
-      make_access(x, i, vector_codec(x, i), p.settings.hbm_v_prefetch_amount, p.vlen);
+  const Access access = make_access(x, i, Side::Vector, p.settings.hbm_v_prefetch_amount, p.vlen);
   const std::uint64_t rd = x.gp(i.rd);
   require_width(x, access, false);
   require_registers(x, i, access);
@@ -275,8 +291,7 @@ void store_row(Execution& x, const Access& access, std::uint64_t row, std::uint6
 
 bool store_vector(Execution& x, const Prepared& i) {
   const auto& p = x.program;
-  const Access access =
-      make_access(x, i, vector_codec(x, i), p.settings.hbm_v_writeback_amount, p.vlen);
+  const Access access = make_access(x, i, Side::Vector, p.settings.hbm_v_writeback_amount, p.vlen);
   const std::uint64_t rd = x.gp(i.rd);
   require_width(x, access, true);
   require_registers(x, i, access);
