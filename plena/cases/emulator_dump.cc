@@ -22,9 +22,10 @@ EmulatorDump matrix_dump(const Machine& machine) {
   const std::uint64_t used = machine.mram.used_bytes() / storage_bytes(kept) +
                              (machine.mram.used_bytes() % storage_bytes(kept) != 0 ? 1 : 0);
   dump.bytes.resize(used * unit);
+  if (used == 0) return dump;
   if (kept == type) {
     std::memcpy(dump.bytes.data(), machine.mram.data(), dump.bytes.size());
-  } else if (used != 0) {
+  } else {
     vector_kernels(type).from_f32(reinterpret_cast<const float*>(machine.mram.data()),
                                   dump.bytes.data(), used);
   }

@@ -169,10 +169,9 @@ TEST(Archives, TransfersMoveTheBytesTheEngineMoves) {
   EXPECT_GT(checker.checked, 500U);
 }
 
-EmulatorInputs inputs_of(const Bundle& bundle) {
+EmulatorInputs inputs_of(const Bundle& bundle, const EmulatorProgram& program) {
   return {.settings = bundle.settings,
-          .program = bundle.program,
-          .program_name = bundle.name,
+          .program = &program,
           .hbm = bundle.hbm,
           .fp_sram = bundle.fp_sram,
           .int_sram = bundle.int_sram,
@@ -186,7 +185,9 @@ TEST(Archives, TransfersOfThePublicDialectMoveTheBytesTheEngineMoves) {
     for (const std::string& folder : folders_in(shared_data() + set)) {
       const auto bundle = load_bundle(folder);
       ASSERT_TRUE(bundle) << bundle.error().render();
-      ASSERT_TRUE(run_emulator(inputs_of(*bundle), {.observer = &checker}));
+      const auto program = emulator_program(bundle->program, bundle->name);
+      ASSERT_TRUE(program) << program.error().render();
+      ASSERT_TRUE(run_emulator(inputs_of(*bundle, *program), {.observer = &checker}));
     }
   }
   EXPECT_GT(checker.checked, 1000U);

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "plena/asm/mem_file.h"
 #include "plena/base/files.h"
 #include "plena/base/shared_data.h"
 #include "plena/cases/bundle.h"
@@ -37,14 +36,13 @@ std::uint64_t number_after(const std::string& json, const std::string& key) {
 Latency measure(const std::string& folder) {
   const auto bundle = load_bundle(folder);
   const std::string json = *read_text(folder + "/bundle.json");
-  const auto words = parse_mem(bundle->program, bundle->name);
-  const auto program = prepare(*words, bundle->settings, Dialect::plena_rs());
+  const auto text = emulator_program(bundle->program, bundle->name);
+  const auto program = prepare(text->program.words, bundle->settings, Dialect::plena_rs());
   auto timing = Timing::create(*load_profile("plena-rs"), std::make_unique<EmulatorHbm>(1000),
                                instructions(**program), bundle->settings, Dialect::plena_rs());
   EXPECT_TRUE(timing) << timing.error().render();
   const auto run = run_emulator({.settings = bundle->settings,
-                                 .program = bundle->program,
-                                 .program_name = bundle->name,
+                                 .program = &*text,
                                  .hbm = bundle->hbm,
                                  .fp_sram = bundle->fp_sram,
                                  .int_sram = bundle->int_sram,
