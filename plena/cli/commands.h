@@ -8,6 +8,7 @@ namespace plena {
 void add_asm_command(CLI::App& app, Context& context);
 void add_compile_command(CLI::App& app, Context& context);
 void add_disasm_command(CLI::App& app, Context& context);
+void add_dram_command(CLI::App& app, Context& context);
 void add_emulate_command(CLI::App& app, Context& context);
 void add_fmt_command(CLI::App& app, Context& context);
 void add_generate_command(CLI::App& app, Context& context);

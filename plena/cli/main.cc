@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   plena::add_asm_command(app, context);
   plena::add_compile_command(app, context);
   plena::add_disasm_command(app, context);
+  plena::add_dram_command(app, context);
   plena::add_emulate_command(app, context);
   plena::add_fmt_command(app, context);
   plena::add_generate_command(app, context);
