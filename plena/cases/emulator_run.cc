@@ -27,16 +27,24 @@ std::uint64_t setting(const Settings& settings, std::string_view name) {
 // Counts what the emulator reports, from the cost of each word of the program.
 class Meter final : public Observer {
  public:
-  Meter(const std::vector<Instruction>& program, const Settings& settings, Observer* next)
-      : next_(next) {
-    for (const Instruction& i : program) cycles_.push_back(emulator_cycles(i, settings));
+  Meter(const std::vector<Instruction>& program, const Settings& settings,
+        const EmulatorOptions& options)
+      : next_(options.observer), memory_time_(options.memory_time) {
+    for (const Instruction& i : program) {
+      const bool transfers = row_of(i.op).instruction_class == InstructionClass::Memory;
+      costs_.push_back({emulator_cycles(i, settings), transfers && memory_time_});
+    }
   }
 
   void about_to_run(const Machine& machine, std::uint64_t pc, const Instruction& i) override {
     if (next_ != nullptr) next_->about_to_run(machine, pc, i);
   }
   void retired(const Machine& machine, std::uint64_t pc, const Instruction& i) override {
-    latency += cycles_[pc];
+    if (costs_[pc].asks_memory) [[unlikely]] {
+      latency = memory_time_(machine, i, latency);
+    } else {
+      latency += costs_[pc].cycles;
+    }
     if (next_ != nullptr) next_->retired(machine, pc, i);
   }
   void moved_row(const HbmRow& row) override {
@@ -51,8 +59,14 @@ class Meter final : public Observer {
   std::uint64_t written = 0;
 
  private:
-  std::vector<std::uint64_t> cycles_;
+  struct Cost {
+    std::uint64_t cycles = 0;
+    bool asks_memory = false;
+  };
+
+  std::vector<Cost> costs_;  // by pc
   Observer* next_;
+  const MemoryTime& memory_time_;
 };
 
 Status load_fp_image(std::span<const std::uint8_t> image, Machine& machine) {
@@ -196,7 +210,7 @@ void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
     result.trap = std::move(program).error();
     return;
   }
-  Meter meter(instructions(**program), machine.settings, options.observer);
+  Meter meter(instructions(**program), machine.settings, options);
   Stop stop =
       run(result.machine, **program, {.observer = &meter, .interrupted = options.interrupted});
   result.trap = std::move(stop.trap);

@@ -41,14 +41,18 @@ struct EmulatorRun {
   Machine machine;
   std::optional<Trap> trap;
   bool interrupted = false;
-  std::uint64_t latency = 0;   // cycles of section 7, 1 ns each, memory free
+  std::uint64_t latency = 0;   // cycles of section 7, 1 ns each; memory as EmulatorOptions says
   std::uint64_t hbm_read = 0;  // bytes, whole 64-byte blocks
   std::uint64_t hbm_written = 0;
 };
 
-/// Whoever else wants to watch the run; may be null.
+/// When an H-type instruction that starts at cycle `now` is complete. Asked right after it retired.
+using MemoryTime = std::function<std::uint64_t(const Machine& machine,
+                                               const Instruction& instruction, std::uint64_t now)>;
+
 struct EmulatorOptions {
-  Observer* observer = nullptr;
+  Observer* observer = nullptr;  // whoever else wants to watch the run
+  MemoryTime memory_time;        // where empty, memory is free
   const std::atomic<bool>* interrupted = nullptr;
 };
 

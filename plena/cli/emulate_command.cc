@@ -16,6 +16,7 @@
 #include "plena/cli/interrupt.h"
 #include "plena/cli/text_output.h"
 #include "plena/observe/observers.h"
+#include "plena/timing/emulator_memory_time.h"
 
 namespace plena {
 
@@ -30,6 +31,7 @@ struct EmulateOptions {
   std::string stage_profile_asm;
   std::string stage_profile_out = "stage_profile.json";
   bool warn_dialect = false;
+  bool free_hbm = false;
 };
 
 // --settings, then the environment, then the file beside the parent folder (cli.md).
@@ -123,7 +125,7 @@ Status report_result(const EmulatorRun& run, const EmulateOptions& options,
                      const Context& context) {
   if (context.json) {
     const nlohmann::ordered_json report = {{"latency_ns", run.latency},
-                                           {"latency_without_memory", true},
+                                           {"latency_without_memory", options.free_hbm},
                                            {"hbm_bytes_read", run.hbm_read},
                                            {"hbm_bytes_written", run.hbm_written},
                                            {"instructions", run.machine.retired}};
@@ -190,7 +192,9 @@ Result<int> emulate(const EmulateOptions& options, const Context& context) {
                            .fp_sram = Images::bytes(images->fpsram),
                            .int_sram = Images::bytes(images->intsram),
                            .vram = Images::bytes(images->vram)},
-                          {.observer = watchers->observer(), .interrupted = &interrupted()});
+                          {.observer = watchers->observer(),
+                           .memory_time = options.free_hbm ? MemoryTime() : emulator_memory_time(),
+                           .interrupted = &interrupted()});
   if (!run) return forward_error(run);
   if (run->interrupted) return fail(ErrorCode::Interrupted, "interrupted");
   if (auto reported = watchers->report(options, program->program, context); !reported)
@@ -201,7 +205,8 @@ Result<int> emulate(const EmulateOptions& options, const Context& context) {
     return tl::unexpected(written.error());
   if (auto reported = report_result(*run, options, context); !reported)
     return tl::unexpected(reported.error());
-  warn(context, "note: the latency counts instructions only; HBM is taken to be free");
+  if (options.free_hbm)
+    warn(context, "note: the latency counts instructions only; HBM is taken to be free");
   return 0;
 }
 
@@ -227,6 +232,8 @@ void add_options(CLI::App& command, EmulateOptions& options) {
                      "The program's assembly, whose comments tell stages: write a profile of them");
   command.add_option("--stage-profile-out", options.stage_profile_out,
                      "Where to; default: stage_profile.json");
+  command.add_flag("--free-hbm", options.free_hbm,
+                   "Take HBM to be free: the latency counts instructions only");
   command.add_flag("--warn-dialect", options.warn_dialect,
                    "Report where the program meets a fault of the public emulator");
 }

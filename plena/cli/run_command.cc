@@ -16,12 +16,14 @@
 #include "plena/cli/dialect_report.h"
 #include "plena/cli/interrupt.h"
 #include "plena/cli/program_source.h"
+#include "plena/cli/timing_options.h"
 #include "plena/observe/memory_compare.h"
 #include "plena/observe/memory_image.h"
 #include "plena/observe/observers.h"
 #include "plena/observe/run_log.h"
 #include "plena/observe/statistics.h"
 #include "plena/sim/engine.h"
+#include "plena/timing/report_text.h"
 
 namespace plena {
 
@@ -32,6 +34,7 @@ constexpr const char* kStandardError = "-";  // what --log without a file means
 struct RunArguments {
   std::string program;
   MachineOptions machine;
+  TimingOptions timing;
   std::vector<std::string> loads, dumps, expectations;
   Tolerance tolerance;
   bool statistics = false;
@@ -52,6 +55,7 @@ struct RunReport {
   std::string instruction;  // disassembly of what trapped
   std::uint32_t line = 0;   // its source line, 0 when unknown
   std::optional<Statistics> statistics;
+  std::optional<TimingReport> timing;
   std::vector<Comparison> comparisons;  // one an --expect
 
   [[nodiscard]] bool failed() const {
@@ -116,14 +120,19 @@ class LogStream {
 };
 
 Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArguments& arguments,
-                     const Context& context, std::optional<Statistics>& statistics) {
+                     const Context& context, RunReport& report) {
   const auto program = prepare(source.program.words, source.settings, source.dialect);
   if (!program) {
     machine.pc = program.error().pc;
     return Stop{StopReason::Trapped, program.error()};
   }
+  auto clock =
+      make_clock(arguments.timing, instructions(**program), source.settings, source.dialect);
+  if (!clock) return forward_error(clock);
   Observers observers;
-  if (arguments.statistics) observers.add(statistics.emplace(source.settings, source.dialect));
+  if (*clock != nullptr) observers.add(**clock);
+  if (arguments.statistics)
+    observers.add(report.statistics.emplace(source.settings, source.dialect));
   std::optional<DialectWarnings> warnings;
   if (arguments.warn_dialect) observers.add(warnings.emplace(source.program.words));
   std::optional<LogStream> stream;
@@ -141,6 +150,10 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
   if (warnings) report_warnings(*warnings, source.program, context);
   if (log) {
     if (auto finished = log->finish(); !finished) return forward_error(finished);
+  }
+  if (*clock != nullptr && stop.reason != StopReason::Interrupted) {
+    if (auto drained = (*clock)->drain(); !drained) return tl::unexpected(drained.error());
+    report.timing = make_report(**clock, source.settings, source.dialect, source.program.regions);
   }
   return stop;
 }
@@ -168,7 +181,7 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison, const std::
   return json;
 }
 
-void print_json(const RunReport& run, const RunArguments& arguments) {
+void print_json(const RunReport& run, const RunArguments& arguments, const ProgramSource& source) {
   nlohmann::ordered_json json = {
       {"program", arguments.program},
       {"stopped", run.stop.reason == StopReason::Trapped ? "trapped" : "halted"},
@@ -176,13 +189,15 @@ void print_json(const RunReport& run, const RunArguments& arguments) {
       {"retired", run.retired}};
   if (run.stop.trap) json["trap"] = trap_json(run);
   if (run.statistics) json["statistics"] = to_json(*run.statistics);
+  if (run.timing) json["timing"] = to_json(*run.timing, source.program, source.dialect);
   for (std::size_t i = 0; i < run.comparisons.size(); ++i)
     json["expectations"].push_back(comparison_json(run.comparisons[i], arguments.expectations[i]));
   print("{}\n", json.dump(2));
 }
 
 void print_text(const RunReport& run, const RunArguments& arguments, const Context& context,
-                const Machine& machine, const MemoryRequests& requests) {
+                const Machine& machine, const MemoryRequests& requests,
+                const ProgramSource& source) {
   for (std::size_t i = 0; i < run.comparisons.size(); ++i) {
     if (context.quiet && run.comparisons[i].mismatches == 0) continue;
     print("{}: {}\n", arguments.expectations[i],
@@ -195,7 +210,9 @@ void print_text(const RunReport& run, const RunArguments& arguments, const Conte
       print("halted after {} instructions\n", run.retired);
     }
   }
+  if (run.timing && !run.statistics) print("{}\n", summary(*run.timing));
   if (run.statistics) print(to_text(*run.statistics));
+  if (run.timing && run.statistics) print(to_text(*run.timing, source.program, source.dialect));
 }
 
 void report_trap(RunReport& run, const ProgramSource& source, const Context& context) {
@@ -218,7 +235,7 @@ Result<int> run_and_report(const RunArguments& arguments, const Context& context
 
   RunReport run;
   const auto start = std::chrono::steady_clock::now();
-  auto stop = execute(*machine, *source, arguments, context, run.statistics);
+  auto stop = execute(*machine, *source, arguments, context, run);
   if (!stop) return forward_error(stop);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   run.stop = std::move(*stop);
@@ -239,9 +256,9 @@ Result<int> run_and_report(const RunArguments& arguments, const Context& context
     run.comparisons.push_back(std::move(*comparison));
   }
   if (context.json) {
-    print_json(run, arguments);
+    print_json(run, arguments, *source);
   } else {
-    print_text(run, arguments, context, *machine, *requests);
+    print_text(run, arguments, context, *machine, *requests, *source);
   }
   return run.failed() ? 1 : 0;
 }
@@ -288,7 +305,8 @@ void add_run_command(CLI::App& app, Context& context) {
       ->required();
   add_memory_options(*command, *arguments);
   command->add_flag("--stats", arguments->statistics,
-                    "Count instructions, multiply-adds and HBM bytes");
+                    "Count instructions, multiply-adds, HBM bytes and, with --timing, cycles by "
+                    "cause");
   command->add_option("--max-instructions", arguments->max_instructions, "Stop with a trap after N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 62))
       ->type_name("N");
@@ -296,6 +314,7 @@ void add_run_command(CLI::App& app, Context& context) {
                     "One line an executed instruction, to stderr or to FILE (--log=FILE)");
   command->add_flag("--warn-dialect", arguments->warn_dialect,
                     "Report where a plena-rs program meets a fault of the public emulator");
+  add_timing_options(*command, arguments->timing);
   add_machine_options(*command, arguments->machine);
   command->callback([&context, arguments] {
     context.body = [&context, arguments] { return run_and_report(*arguments, context); };

@@ -125,6 +125,10 @@ class Panel {
   static void accumulate(const ProductShape& shape, Operands<Element> from, float* out,
                          std::size_t out_stride) {
     const std::size_t blocks = shape.n / (kBlen != 0 ? kBlen : shape.blen);
+    if (blocks == 1) {  // the sums in order of the dialect plena-rs
+      add_roots(block(shape.blen, from), out, out_stride);
+      return;
+    }
     PanelTile levels[kTreeLevels];  // one partial sum a level, as BlockTree has them
     std::size_t depth = 0;
     std::size_t done = 0;
@@ -145,12 +149,14 @@ class Panel {
       left += root;
       root = left;
     }
-    for (std::size_t r = 0; r < kRows; ++r) {
-      Weights::add_to(D(), root.at[r], out + r * out_stride);
-    }
+    add_roots(root, out, out_stride);
   }
 
  private:
+  static HWY_INLINE void add_roots(const PanelTile& roots, float* out, std::size_t out_stride) {
+    for (std::size_t r = 0; r < kRows; ++r) Weights::add_to(D(), roots.at[r], out + r * out_stride);
+  }
+
   // Blocks whose tree stays in registers.
   static constexpr std::size_t kGroup = kBlen == 0              ? 1
                                         : kManyRegisters        ? 4

@@ -152,6 +152,7 @@ void DataflowIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32
     const Cycle at = std::max(start_, sources_ready(i));
     const Cycle done =
         rows.write ? store(i, rows, at, machine.gp[i.rd]) : load(i, rows, at, machine.gp[i.rd]);
+    note_transfer(i.unit, at, done);
     push_end(pc, i, at, done);
     return;
   }

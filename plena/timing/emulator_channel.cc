@@ -19,6 +19,8 @@ constexpr std::size_t kQueue = 33;  // it is full when it holds more than 32
 constexpr std::size_t kStartWriting = 25;
 constexpr std::size_t kStopWriting = 7;
 
+constexpr std::uint64_t kNever = ~std::uint64_t{0};  // an activation that did not happen
+
 void raise(std::uint64_t& ready, std::uint64_t to) {
   ready = std::max(ready, to);
 }
@@ -49,19 +51,62 @@ EmulatorPlace emulator_place(std::uint64_t number) {
 
 EmulatorChannel::EmulatorChannel() {
   open_row_.fill(-1);
+  for (auto& latest : activates_) latest.fill(kNever);
+}
+
+// Nothing reaches farther into the future than 255 ticks, or from farther in the past than nFAW.
+EmulatorChannel::State EmulatorChannel::state(std::uint64_t clock) const {
+  State out;
+  std::uint8_t* to = out.data();
+  const auto add = [&](const Ready& ready) {
+    for (const std::uint64_t at : ready)
+      *to++ = static_cast<std::uint8_t>(at > clock ? at - clock : 0);
+  };
+  add(channel_);
+  for (const Ready& ready : pseudo_channel_) add(ready);
+  for (const Ready& ready : group_) add(ready);
+  for (const Ready& ready : bank_) add(ready);
+  for (const auto& latest : activates_) {
+    for (const std::uint64_t at : latest) {
+      const bool matters = at != kNever && at + nFAW > clock;
+      *to++ = static_cast<std::uint8_t>(matters ? at + nFAW - clock : 0);
+    }
+  }
+  *to = writing_ ? 1 : 0;
+  return out;
+}
+
+void EmulatorChannel::set_state(const State& state, std::uint64_t clock) {
+  const std::uint8_t* from = state.data();
+  const auto take = [&](Ready& ready) {
+    for (std::uint64_t& at : ready) at = clock + *from++;
+  };
+  take(channel_);
+  for (Ready& ready : pseudo_channel_) take(ready);
+  for (Ready& ready : group_) take(ready);
+  for (Ready& ready : bank_) take(ready);
+  for (auto& latest : activates_) {
+    for (std::uint64_t& at : latest) {
+      at = *from == 0 ? kNever : clock + *from - nFAW;
+      ++from;
+    }
+  }
+  writing_ = *from != 0;
 }
 
 bool EmulatorChannel::offer(const EmulatorRequest& request, const EmulatorPlace& place,
                             std::uint64_t clock) {
   // A read of what is about to be written is answered from the write queue with the next tick.
   const auto same = [&](const Waiting& w) { return w.request.number == request.number; };
-  if (!request.write && std::ranges::any_of(writes_, same)) {
+  if (!request.write && std::ranges::any_of(writes_.waiting, same)) {
     arriving_.push_back({clock + 1, request.id});
     return true;
   }
-  auto& queue = request.write ? writes_ : reads_;
-  if (queue.size() >= kQueue) return false;
-  queue.push_back({request, place, clock});
+  Queue& queue = request.write ? writes_ : reads_;
+  if (queue.waiting.size() >= kQueue) return false;
+  queue.waiting.push_back({request, place, clock});
+  const Command command = next_command(queue.waiting.back());
+  queue.quiet_until = std::min(queue.quiet_until, ready_at(command, place));
   return true;
 }
 
@@ -77,48 +122,53 @@ void EmulatorChannel::tick(std::uint64_t clock, std::vector<std::uint32_t>& done
 
 void EmulatorChannel::change_mode() {
   if (!writing_) {
-    writing_ = writes_.size() > kStartWriting || reads_.empty();
-  } else if (writes_.size() < kStopWriting && !reads_.empty()) {
+    writing_ = writes_.waiting.size() > kStartWriting || reads_.waiting.empty();
+  } else if (writes_.waiting.size() < kStopWriting && !reads_.waiting.empty()) {
     writing_ = false;
   }
 }
 
-// Sends the next command of the best request of a queue, if it is ready.
-bool EmulatorChannel::serve(std::vector<Waiting>& queue, std::uint64_t clock) {
-  const std::size_t index = best(queue, clock);
-  if (index == kNone) return false;
-  const Waiting waiting = queue[index];
-  const Command command = next_command(waiting);
-  if (!ready(command, waiting.place, clock)) return false;
-  // A row that was opened for a request stays open until its column command. Nothing else is sent
-  // instead.
-  if (command == Command::Precharge && awaited(waiting.place.bank)) return true;
-  send(command, waiting.place, clock);
-  if (command == Command::Read) arriving_.push_back({clock + nCL + nBL, waiting.request.id});
-  if (command == Command::Activate) activated_.push_back(waiting);
-  if (command != Command::Precharge)
-    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(index));
-  return true;
+// Sends the next command of the first request of a queue that is ready. Where none is, nothing
+// will be before the earliest of them, unless a command is sent or a request comes in.
+bool EmulatorChannel::serve(Queue& queue, std::uint64_t clock) {
+  if (clock < queue.quiet_until) return false;
+  std::uint64_t earliest = ~std::uint64_t{0};
+  const Waiting* refused = nullptr;
+  for (auto it = queue.waiting.begin(); it != queue.waiting.end(); ++it) {
+    // The four requests of a block follow each other and wait for the same.
+    if (refused != nullptr && wants_the_same(*refused, *it)) continue;
+    const Command command = next_command(*it);
+    const std::uint64_t at = ready_at(command, it->place);
+    if (at > clock) {
+      earliest = std::min(earliest, at);
+      refused = &*it;
+      continue;
+    }
+    // A row that was opened for a request stays open until its column command. Nothing else is
+    // sent instead.
+    if (command == Command::Precharge && awaited(it->place.bank)) return true;
+    send(command, it->place, clock);
+    if (command == Command::Precharge) return true;
+    const Waiting waiting = *it;
+    queue.waiting.erase(it);
+    if (command == Command::Read) arriving_.push_back({clock + nCL + nBL, waiting.request.id});
+    if (command == Command::Activate) open_for(waiting);
+    return true;
+  }
+  queue.quiet_until = earliest;
+  return false;
 }
 
-// Ready before not ready, then the one that arrived first, then the earlier in the queue.
-std::size_t EmulatorChannel::best(const std::vector<Waiting>& queue, std::uint64_t clock) const {
-  std::size_t candidate = kNone;
-  bool candidate_ready = false;
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    const bool is_ready = ready(next_command(queue[i]), queue[i].place, clock);
-    const bool better =
-        candidate == kNone || (is_ready && !candidate_ready) ||
-        (is_ready == candidate_ready && queue[i].arrived < queue[candidate].arrived);
-    if (!better) continue;
-    candidate = i;
-    candidate_ready = is_ready;
-  }
-  return candidate;
+// Among those that arrived together the row opened first comes first.
+void EmulatorChannel::open_for(const Waiting& waiting) {
+  const auto later = [](const Waiting& a, const Waiting& b) { return a.arrived < b.arrived; };
+  auto& opened = activated_.waiting;
+  opened.insert(std::upper_bound(opened.begin(), opened.end(), waiting, later), waiting);
 }
 
 bool EmulatorChannel::awaited(unsigned bank) const {
-  return std::ranges::any_of(activated_, [&](const Waiting& w) { return w.place.bank == bank; });
+  return std::ranges::any_of(activated_.waiting,
+                             [&](const Waiting& w) { return w.place.bank == bank; });
 }
 
 EmulatorChannel::Command EmulatorChannel::next_command(const Waiting& waiting) const {
@@ -128,11 +178,11 @@ EmulatorChannel::Command EmulatorChannel::next_command(const Waiting& waiting) c
   return waiting.request.write ? Command::Write : Command::Read;
 }
 
-bool EmulatorChannel::ready(Command command, const EmulatorPlace& place,
-                            std::uint64_t clock) const {
-  const auto c = static_cast<std::size_t>(command);
-  return clock >= channel_[c] && clock >= pseudo_channel_[place.pseudo_channel()][c] &&
-         clock >= group_[place.group][c] && clock >= bank_[place.bank][c];
+// Commands only ever make others wait longer, but for a bank's row: then its requests want another
+// command, which may be ready at `at`.
+void EmulatorChannel::wake(std::uint64_t at) {
+  for (Queue* queue : {&reads_, &writes_, &activated_})
+    queue->quiet_until = std::min(queue->quiet_until, at);
 }
 
 void EmulatorChannel::send(Command command, const EmulatorPlace& place, std::uint64_t clock) {
@@ -150,19 +200,21 @@ void EmulatorChannel::send(Command command, const EmulatorPlace& place, std::uin
       raise(channel_[kPrecharge], clock + kActivateTicks);
       raise(pseudo_channel[kActivate], clock + nRRDS);
       auto& latest = activates_[place.pseudo_channel()];
-      latest.push_back(clock);
-      if (latest.size() > 4) latest.pop_front();
-      if (latest.size() == 4) raise(pseudo_channel[kActivate], latest.front() + nFAW);
+      std::shift_left(latest.begin(), latest.end(), 1);
+      latest.back() = clock;
+      if (latest.front() != kNever) raise(pseudo_channel[kActivate], latest.front() + nFAW);
       raise(group[kActivate], clock + nRRDL);
       raise(bank[kActivate], clock + nRC);
       raise(bank[kPrecharge], clock + nRAS);
       raise(bank[kRead], clock + nRCD);
       raise(bank[kWrite], clock + nRCD);
+      wake(std::min({bank[kRead], bank[kWrite], bank[kPrecharge]}));
       break;
     }
     case Command::Precharge:
       open_row_[place.bank] = -1;
       raise(bank[kActivate], clock + nRP);
+      wake(bank[kActivate]);
       break;
     case Command::Read:
       raise(pseudo_channel[kRead], clock + kBus);

@@ -4,6 +4,7 @@
 // refreshed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -39,9 +40,21 @@ class EmulatorChannel {
   /// The tick that ends at `clock`. Appends the read that is done with it, if any, to `done`.
   void tick(std::uint64_t clock, std::vector<std::uint32_t>& done);
 
+  /// All that matters of an idle channel for what comes after `clock`, as bytes: times until
+  /// commands may be sent, relative to it, and the mode. Rows that are open are not part of it.
+  static constexpr std::size_t kStateBytes = 4 + 2 * 4 + 8 * 4 + 32 * 4 + 2 * 4 + 1;
+  using State = std::array<std::uint8_t, kStateBytes>;
+  [[nodiscard]] State state(std::uint64_t clock) const;
+  void set_state(const State& state, std::uint64_t clock);
+
+  /// The row open in a bank of the channel, or -1.
+  [[nodiscard]] std::int64_t open_row(unsigned bank) const { return open_row_[bank]; }
+  void set_open_row(unsigned bank, std::int64_t row) { open_row_[bank] = row; }
+
   /// Nothing waits and nothing is under way.
   [[nodiscard]] bool idle() const {
-    return reads_.empty() && writes_.empty() && activated_.empty() && arriving_.empty();
+    return reads_.waiting.empty() && writes_.waiting.empty() && activated_.waiting.empty() &&
+           arriving_.empty();
   }
 
  private:
@@ -52,6 +65,11 @@ class EmulatorChannel {
     EmulatorPlace place;
     std::uint64_t arrived = 0;
   };
+  // In the order of arrival. Nothing in it is ready before `quiet_until`.
+  struct Queue {
+    std::vector<Waiting> waiting;
+    std::uint64_t quiet_until = 0;
+  };
   struct Arriving {
     std::uint64_t at = 0;
     std::uint32_t id = 0;
@@ -59,19 +77,26 @@ class EmulatorChannel {
   // When each command may be sent again, by Command.
   using Ready = std::array<std::uint64_t, 4>;
 
-  static constexpr std::size_t kNone = ~std::size_t{0};
-
   [[nodiscard]] Command next_command(const Waiting& waiting) const;
-  [[nodiscard]] bool ready(Command command, const EmulatorPlace& place, std::uint64_t clock) const;
-  [[nodiscard]] std::size_t best(const std::vector<Waiting>& queue, std::uint64_t clock) const;
-  [[nodiscard]] bool serve(std::vector<Waiting>& queue, std::uint64_t clock);
+  [[nodiscard]] static bool wants_the_same(const Waiting& a, const Waiting& b) {
+    return a.place.bank == b.place.bank && a.place.row == b.place.row &&
+           a.request.write == b.request.write;
+  }
+  [[nodiscard]] std::uint64_t ready_at(Command command, const EmulatorPlace& place) const {
+    const auto c = static_cast<std::size_t>(command);
+    const std::uint64_t wide = std::max(channel_[c], pseudo_channel_[place.pseudo_channel()][c]);
+    return std::max(wide, std::max(group_[place.group][c], bank_[place.bank][c]));
+  }
+  [[nodiscard]] bool serve(Queue& queue, std::uint64_t clock);
+  void open_for(const Waiting& waiting);
+  void wake(std::uint64_t at);
   [[nodiscard]] bool awaited(unsigned bank) const;
   void change_mode();
   void send(Command command, const EmulatorPlace& place, std::uint64_t clock);
 
-  std::vector<Waiting> reads_;
-  std::vector<Waiting> writes_;
-  std::vector<Waiting> activated_;  // rows opened for them, column command to come
+  Queue reads_;
+  Queue writes_;
+  Queue activated_;  // rows opened for them, column command to come
   std::deque<Arriving> arriving_;
   bool writing_ = false;
 
@@ -80,7 +105,8 @@ class EmulatorChannel {
   std::array<Ready, 2> pseudo_channel_{};
   std::array<Ready, 8> group_{};
   std::array<Ready, 32> bank_{};
-  std::array<std::deque<std::uint64_t>, 2> activates_;  // latest four of a pseudo-channel
+  // The latest four of a pseudo-channel, the oldest first.
+  std::array<std::array<std::uint64_t, 4>, 2> activates_;
 };
 
 }  // namespace plena

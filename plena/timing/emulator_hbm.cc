@@ -58,12 +58,31 @@ void EmulatorHbm::store_bytes(std::uint64_t address, std::uint64_t bytes) {
   }
 }
 
+// A load begins and ends with idle channels, so that its time follows from their state, from the
+// banks its requests go to, and from which of them share a row.
+void EmulatorHbm::read(const std::vector<std::uint64_t>& blocks) {
+  traffic_.read += blocks.size() * kBlock / kBurstBytes;
+  const bool idle = std::ranges::all_of(channels_, &EmulatorChannel::idle);
+  if (!remembers_ || !idle) {
+    simulate_read(blocks);
+    return;
+  }
+  const EmulatorClocks before{now_, next_};
+  if (const auto after = streams_.recall(channels_, before, blocks)) {
+    now_ = after->now;
+    next_ = after->next;
+    return;
+  }
+  simulate_read(blocks);
+  if (std::ranges::all_of(channels_, &EmulatorChannel::idle))
+    streams_.remember(channels_, before, {now_, next_});
+}
+
 // Requests are offered in order; one that is refused holds up the others and tries again a
 // nanosecond later. Ends with the tick that finishes the last one.
-void EmulatorHbm::read(const std::vector<std::uint64_t>& blocks) {
+void EmulatorHbm::simulate_read(const std::vector<std::uint64_t>& blocks) {
   constexpr std::uint64_t kEach = kBlock / kRequest;
   const std::uint64_t requests = blocks.size() * kEach;
-  traffic_.read += blocks.size() * kBlock / kBurstBytes;
   std::uint64_t offered = 0;
   std::uint64_t finished = 0;
   for (;;) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plena/timing/emulator_channel.h"
+#include "plena/timing/emulator_streams.h"
 #include "plena/timing/hbm_model.h"
 
 namespace plena {
@@ -14,7 +15,10 @@ namespace plena {
 /// goes with serial overlap only.
 class EmulatorHbm final : public HbmModel {
  public:
-  explicit EmulatorHbm(std::uint32_t clock_mhz) : clock_(kTickFs, clock_mhz) {}
+  /// `remembers`: loads that were seen before, in every respect that matters, are not simulated
+  /// again; the times are the same.
+  explicit EmulatorHbm(std::uint32_t clock_mhz, bool remembers = true)
+      : clock_(kTickFs, clock_mhz), remembers_(remembers) {}
 
   Ticket start(const TransferStart& start, const TransferRows& rows) override;
   Cycle delivered(Ticket /*ticket*/, std::uint32_t /*first*/, std::uint32_t /*last*/) override {
@@ -37,6 +41,7 @@ class EmulatorHbm final : public HbmModel {
   void store(const TransferRows& rows);
   void store_bytes(std::uint64_t address, std::uint64_t bytes);
   void read(const std::vector<std::uint64_t>& blocks);
+  void simulate_read(const std::vector<std::uint64_t>& blocks);
   void write(std::uint64_t block);
   void wait_until(std::uint64_t instant);
   void tick();
@@ -47,6 +52,8 @@ class EmulatorHbm final : public HbmModel {
   std::uint64_t next_ = 0;           // the tick that comes next; tick t happens at instant t
   std::vector<std::uint32_t> done_;  // reads that the last tick finished
   Cycle complete_ = 0;
+  bool remembers_;
+  EmulatorStreams streams_;
 };
 
 }  // namespace plena

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "plena/base/error.h"
+#include "plena/dram/statistics.h"
 #include "plena/timing/transfer_rows.h"
 #include "plena/timing/unit.h"
 
@@ -103,6 +104,10 @@ class HbmModel {
   virtual void release(Ticket ticket) = 0;
 
   [[nodiscard]] virtual PeakRate peak() const = 0;
+  /// What its controller counted; nothing where there is none.
+  [[nodiscard]] virtual std::optional<dram::ChannelStatistics> controller_statistics() const {
+    return std::nullopt;
+  }
   [[nodiscard]] const BurstTraffic& traffic() const { return traffic_; }
   /// Why the memory cannot go on, if it cannot: requests that never finish. All answers are 0 then.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }

@@ -4,6 +4,19 @@
 
 namespace plena {
 
+// A command is sent a tick after its request was accepted; data are there nCL + nBL later.
+IdealHbmSettings ideal_settings(const dram::DramSettings& memory) {
+  const dram::DramPreset& preset = memory.preset;
+  const auto ticks_per_ck = static_cast<std::uint32_t>(preset.ticks_per_ck);
+  const auto bl = static_cast<std::uint32_t>(preset.timings.nBL);
+  const auto cl = static_cast<std::uint32_t>(preset.timings.nCL);
+  return {.tick_fs = static_cast<std::uint64_t>(preset.tck_ps) * 1000 / ticks_per_ck,
+          .bursts_per_tick =
+              memory.channels * preset.organisation.pseudo_channels / (bl * ticks_per_ck),
+          .read_latency = 1 + (cl + bl) * ticks_per_ck,
+          .write_latency = 1};
+}
+
 IdealHbm::IdealHbm(const IdealHbmSettings& settings, std::uint32_t clock_mhz)
     : settings_(settings), clock_(settings.tick_fs, clock_mhz) {}
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "plena/dram/controller.h"
 #include "plena/timing/hbm_model.h"
 
 namespace plena {
@@ -14,6 +15,9 @@ struct IdealHbmSettings {
   std::uint32_t read_latency = 17;    // ticks from acceptance to the last datum
   std::uint32_t write_latency = 1;    // ticks from acceptance to the write command
 };
+
+/// The same of a memory whose preset is ideal: its clock, its channels, a row hit's latency.
+IdealHbmSettings ideal_settings(const dram::DramSettings& memory);
 
 /// Accepts every burst at once; bursts leave in order of acceptance, bursts_per_tick a tick. All
 /// times are known when a transfer starts and follow from a few numbers, so that a row nobody asks

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plena/dram/statistics.h"
 #include "plena/timing/accounts.h"
 #include "plena/timing/hbm_model.h"
 #include "plena/timing/timed_program.h"
@@ -65,15 +66,29 @@ class IssueModel {
   [[nodiscard]] virtual std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts()
       const = 0;
 
+  /// Cycles from issue to completion of the transfers that are complete, by unit: load-M, load-V,
+  /// store.
+  [[nodiscard]] const std::array<dram::LatencyHistogram, 3>& transfer_latencies() const {
+    return transfer_latencies_;
+  }
+
   void set_listener(TimelineListener* listener) { listener_ = listener; }
   [[nodiscard]] bool listened() const { return listener_ != nullptr; }
 
  protected:
+  void note_transfer(Unit unit, Cycle issue, Cycle complete) {
+    const auto index = static_cast<std::size_t>(unit) - static_cast<std::size_t>(Unit::LoadM);
+    transfer_latencies_[index].add(static_cast<dram::Tick>(complete - issue));
+  }
+
   const TimedProgram& program_;
   HbmModel& hbm_;
   std::vector<InstructionAccount> accounts_;  // by pc
   Cycle total_ = 0;
   TimelineListener* listener_ = nullptr;
+
+ private:
+  std::array<dram::LatencyHistogram, 3> transfer_latencies_;
 };
 
 }  // namespace plena

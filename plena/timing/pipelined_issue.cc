@@ -120,12 +120,42 @@ void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint3
     case TimedKind::LoopEnd:
       return listener_ == nullptr ? retire_loop_end<false>(front_, pc)
                                   : retire_loop_end<true>(front_, pc);
+    case TimedKind::VectorRows:
+      return retire_rows<true, true>(machine, pc, i);
+    case TimedKind::VectorRow:
+      return retire_rows<false, true>(machine, pc, i);
+    case TimedKind::Reduce:
+      return retire_rows<false, false>(machine, pc, i);
     case TimedKind::Load:
     case TimedKind::Store:
       return retire_transfer(machine, pc, i);
     default:
       return retire_ranges(machine, pc, i, rs1_before);
   }
+}
+
+// retire_ranges() for the vector instructions, which use whole rows: each record is looked up once.
+template <bool kTwoSources, bool kWritesRow>
+void PipelinedIssue::retire_rows(const Machine& machine, std::uint32_t pc,
+                                 const TimedInstruction& i) {
+  const auto resolve = [&](Stamp code) { return row_delivered(code); };
+  VramTimes::Row& first = vram_.row(machine.gp[i.rs1]);
+  VramTimes::Row& second = kTwoSources ? vram_.row(machine.gp[i.rs2]) : first;
+  VramTimes::Row& out = kWritesRow ? vram_.row(machine.gp[i.rd]) : first;
+  Stamp ranges = first.all_written(resolve);
+  if constexpr (kTwoSources) ranges = std::max(ranges, second.all_written(resolve));
+  if constexpr (kWritesRow) ranges = std::max(ranges, out.all_touched(resolve));
+
+  const Cycle at = issue(pc, i, {.registers = sources_ready(i), .ranges = ranges});
+  const Cycle done = complete(front_, pc, i, at + i.latency);
+  if (i.interval > 1) {
+    first.read = std::max(first.read, stamp_at(at + i.interval));
+    second.read = std::max(second.read, stamp_at(at + i.interval));
+    mark_special_reads(i, at + i.interval);
+  }
+  if constexpr (kWritesRow) out.written = stamp_at(done);
+  if (listener_ != nullptr) [[unlikely]]
+    tell_issue(pc, i, at, done, stalled_, stall_cause_);
 }
 
 void PipelinedIssue::retire_ranges(const Machine& machine, std::uint32_t pc,
@@ -378,6 +408,7 @@ void PipelinedIssue::land(const LiveTransfer& transfer, Unit unit, bool oldest) 
     front_.latest = done;
     front_.latest_pc = transfer.pc;
   }
+  note_transfer(unit, transfer.issue, done);
   if (listener_ != nullptr) [[unlikely]]
     listener_->transferred({transfer.pc, unit, transfer.issue, done});
   hbm_.release(transfer.ticket);

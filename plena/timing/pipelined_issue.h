@@ -71,6 +71,8 @@ class PipelinedIssue final : public IssueModel {
   PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
                  std::uint32_t queue_depth, VramTimes vram, MramTimes mram);
 
+  template <bool kTwoSources, bool kWritesRow>
+  void retire_rows(const Machine& machine, std::uint32_t pc, const TimedInstruction& i);
   void retire_ranges(const Machine& machine, std::uint32_t pc, const TimedInstruction& i,
                      std::uint32_t rs1_before);
   void retire_transfer(const Machine& machine, std::uint32_t pc, const TimedInstruction& i);
@@ -134,7 +136,8 @@ class PipelinedIssue final : public IssueModel {
 // ------------------------------------------------------------ the inner loop
 
 template <bool kListened>
-inline void PipelinedIssue::retire_registers(Front& front, std::uint32_t pc) {
+[[gnu::always_inline]] inline void PipelinedIssue::retire_registers(Front& front,
+                                                                    std::uint32_t pc) {
   const TimedInstruction& i = timed_[pc];
   Cycle registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
   // Special registers are written only after earlier writes and reads, like ranges (rule 3).
@@ -154,7 +157,7 @@ inline void PipelinedIssue::retire_loop_start(Front& front, std::uint32_t pc) {
 // The loop unit forwards a counter that it wrote itself; one that the body wrote is awaited
 // (rule 5).
 template <bool kListened>
-inline void PipelinedIssue::retire_loop_end(Front& front, std::uint32_t pc) {
+[[gnu::always_inline]] inline void PipelinedIssue::retire_loop_end(Front& front, std::uint32_t pc) {
   const TimedInstruction& i = timed_[pc];
   const Cycle ready = ready_[i.rd];
   place<kListened>(front, pc, i, ready == loop_written_[i.rd] ? 0 : ready);
@@ -163,8 +166,9 @@ inline void PipelinedIssue::retire_loop_end(Front& front, std::uint32_t pc) {
 
 // Issues an instruction that waits for its unit and registers only.
 template <bool kListened>
-inline void PipelinedIssue::place(Front& front, std::uint32_t pc, const TimedInstruction& i,
-                                  Cycle registers) {
+[[gnu::always_inline]] inline void PipelinedIssue::place(Front& front, std::uint32_t pc,
+                                                         const TimedInstruction& i,
+                                                         Cycle registers) {
   Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
   const Cycle at = std::max(std::max(front.next_issue, unit_free), registers);
   const std::uint64_t stall = at - front.next_issue;
@@ -191,8 +195,9 @@ inline void PipelinedIssue::charge_stall(std::uint32_t pc, Unit unit, Cause caus
 }
 
 // A later write to the same register completes after the earlier one (rule 3).
-inline Cycle PipelinedIssue::complete(Front& front, std::uint32_t pc, const TimedInstruction& i,
-                                      Cycle done) {
+[[gnu::always_inline]] inline Cycle PipelinedIssue::complete(Front& front, std::uint32_t pc,
+                                                             const TimedInstruction& i,
+                                                             Cycle done) {
   Cycle& ready = ready_[i.destination];
   done = std::max(done, ready + 1);
   ready = done;

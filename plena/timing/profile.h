@@ -14,6 +14,7 @@
 
 #include "plena/base/error.h"
 #include "plena/config/settings.h"
+#include "plena/dram/controller.h"
 #include "plena/isa/instruction.h"
 #include "plena/timing/expression.h"
 
@@ -47,6 +48,7 @@ struct TimingProfile {
   std::uint32_t clock_mhz = 1000;
   std::uint32_t queue_depth = 8;                       // transfers a unit
   std::optional<double> picojoules_per_byte;           // moved to or from HBM
+  dram::DramSettings hbm;                              // the memory, where its rules are rule 6
   std::array<std::uint16_t, kOpcodeCount> class_of{};  // by opcode, indexes classes
   std::vector<ClassCost> classes;
 

@@ -14,10 +14,14 @@ namespace {
 constexpr std::uint16_t kNoClass = UINT16_MAX;
 constexpr std::int64_t kFastestClock = 10'000;  // MHz
 constexpr std::int64_t kDeepestQueue = 4096;
+constexpr std::int64_t kMostChannels = 256;
+constexpr std::int64_t kWidestInterleave = std::int64_t{1} << 30;
 
-constexpr std::array<std::string_view, 8> kProfileKeys = {
-    "description",         "base", "overlap", "clock_mhz", "queue_depth", "memory",
+constexpr std::array<std::string_view, 9> kProfileKeys = {
+    "description",         "base", "overlap", "clock_mhz", "queue_depth", "hbm", "memory",
     "picojoules_per_byte", "class"};
+constexpr std::array<std::string_view, 6> kHbmKeys = {"preset", "channels", "interleave_bytes",
+                                                      "map",    "refresh",  "policy"};
 constexpr std::array<std::string_view, 5> kClassKeys = {"instructions", "latency", "interval",
                                                         "latency_into_f0", "picojoules"};
 
@@ -42,6 +46,7 @@ class ProfileReader {
 
   Result<TimingProfile> read(const toml::table& table) {
     profile_.class_of.fill(kNoClass);
+    profile_.hbm.preset = *dram::find_dram_preset(dram::kDefaultPreset);
     if (auto ok = check_keys(table, kProfileKeys); !ok) return tl::unexpected(ok.error());
     if (auto ok = read_base(table); !ok) return tl::unexpected(ok.error());
     profile_.name = file_;
@@ -50,6 +55,7 @@ class ProfileReader {
       return error_at(table, "the memory of plena-rs blocks and goes with serial overlap only",
                       R"(overlap = "serial")");
     }
+    if (auto ok = read_hbm(table); !ok) return tl::unexpected(ok.error());
     if (auto ok = read_classes(table); !ok) return tl::unexpected(ok.error());
     if (auto ok = require_all(); !ok) return tl::unexpected(ok.error());
     return std::move(profile_);
@@ -149,6 +155,49 @@ class ProfileReader {
       return error_at(*node, fmt::format("{} is a number of at least 0", key));
     }
     out = value;
+    return {};
+  }
+
+  Status read_hbm(const toml::table& table) {
+    const toml::node* node = table.get("hbm");
+    if (node == nullptr) return {};
+    const toml::table* hbm = node->as_table();
+    if (hbm == nullptr)
+      return error_at(*node, "the memory is a table", R"(hbm = { channels = 4 })");
+    if (auto ok = check_keys(*hbm, kHbmKeys); !ok) return ok;
+    dram::DramSettings& settings = profile_.hbm;
+    if (auto ok = read_named(*hbm, "preset", dram::find_dram_preset, settings.preset); !ok)
+      return ok;
+    settings.channels = settings.preset.default_channels;
+    if (auto ok = read_integer(*hbm, "channels", kMostChannels, settings.channels); !ok) return ok;
+    if (auto ok =
+            read_integer(*hbm, "interleave_bytes", kWidestInterleave, settings.interleave_bytes);
+        !ok)
+      return ok;
+    if (auto ok = read_named(*hbm, "map", dram::find_map, settings.map); !ok) return ok;
+    if (auto ok = read_named(*hbm, "refresh", dram::find_refresh_mode, settings.refresh); !ok)
+      return ok;
+    if (auto ok = read_named(*hbm, "policy", find_policy, settings.policy); !ok) return ok;
+    const auto controller = dram::Controller::make(settings);
+    return controller ? Status() : error_at(*node, controller.error().message);
+  }
+
+  static Result<dram::Policy> find_policy(std::string_view name) {
+    if (name == "open") return dram::kOpenPolicy;
+    if (name == "reference") return dram::kReferencePolicy;
+    return fail(ErrorCode::Usage, "no HBM policy is called {}: open or reference", name);
+  }
+
+  // A string that `find` turns into what it names.
+  template <class Find, class Value>
+  Status read_named(const toml::table& table, std::string_view key, Find&& find, Value& out) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return {};
+    const auto text = node->value_exact<std::string_view>();
+    if (!text) return error_at(*node, fmt::format("{} is a string", key));
+    auto found = find(*text);
+    if (!found) return error_at(*node, found.error().message, found.error().hint);
+    out = *found;
     return {};
   }
 

@@ -88,6 +88,11 @@ TimingReport make_report(const Timing& timing, const Settings& settings, const D
   report.units = timing.model().unit_accounts();
   report.traffic = timing.hbm().traffic();
   report.peak_bytes_per_cycle = timing.hbm().peak().bytes_per_cycle();
+  report.memory = timing.profile().memory == MemoryRules::PlenaRs
+                      ? "plena-rs"
+                      : std::string(timing.profile().hbm.preset.name);
+  report.controller = timing.hbm().controller_statistics();
+  report.transfer_latencies = timing.model().transfer_latencies();
   report.roofline = make_roofline(work_of(timing, settings, dialect), settings, timing.hbm().peak(),
                                   report.overlap != Overlap::Ideal);
   report.picojoules = energy_of(timing, report);

@@ -40,6 +40,9 @@ struct TimingReport {
   std::optional<std::array<UnitAccount, kUnitCount>> units;
   BurstTraffic traffic;
   double peak_bytes_per_cycle = 0;
+  std::string memory;                                        // its preset
+  std::optional<dram::ChannelStatistics> controller;         // of a memory with banks
+  std::array<dram::LatencyHistogram, 3> transfer_latencies;  // load-M, load-V, store, in cycles
   Roofline roofline;
   std::optional<double> picojoules;  // where the profile says what things cost
 

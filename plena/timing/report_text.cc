@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,10 @@ constexpr std::size_t kListed = 10;  // instructions and loops
 
 double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+Unit transfer_unit(std::size_t index) {
+  return static_cast<Unit>(static_cast<std::size_t>(Unit::LoadM) + index);
 }
 
 // Causes by their cycles, most first; those without are left out.
@@ -50,6 +55,7 @@ class Writer {
 
   std::string write() {
     totals();
+    memory();
     bounds();
     causes();
     units();
@@ -74,6 +80,26 @@ class Writer {
          100.0 * report_.bytes_per_cycle() / report_.peak_bytes_per_cycle);
     if (report_.picojoules)
       line("{:<20} {:>16.3f}  microjoules", "energy", *report_.picojoules * 1e-6);
+  }
+
+  void memory() {
+    if (report_.controller) {
+      dram::RowCounts rows = report_.controller->reads.rows;
+      rows.hits += report_.controller->writes.rows.hits;
+      rows.misses += report_.controller->writes.rows.misses;
+      rows.conflicts += report_.controller->writes.rows.conflicts;
+      const std::uint64_t all = rows.hits + rows.misses + rows.conflicts;
+      line("  {:<18} {:>16}  {:5.1f} %, misses {:.1f} %, conflicts {:.1f} % ({})", "row hits",
+           rows.hits, percent(rows.hits, all), percent(rows.misses, all),
+           percent(rows.conflicts, all), report_.memory);
+    }
+    for (std::size_t t = 0; t < report_.transfer_latencies.size(); ++t) {
+      const dram::LatencyHistogram& latency = report_.transfer_latencies[t];
+      if (latency.count() == 0) continue;
+      line("  {:<18} {:>16}  transfers of {:.1f} cycles on average, median {}, 95 % {}, most {}",
+           unit_name(transfer_unit(t)), latency.count(), latency.mean(), latency.percentile(0.5),
+           latency.percentile(0.95), latency.max());
+    }
   }
 
   void bounds() {
@@ -158,6 +184,30 @@ nlohmann::ordered_json causes_json(const CauseCycles& causes) {
   return json;
 }
 
+nlohmann::ordered_json hbm_json(const TimingReport& report) {
+  nlohmann::ordered_json json = {{"memory", report.memory},
+                                 {"bytes_read", report.traffic.read * kBurstBytes},
+                                 {"bytes_written", report.traffic.written * kBurstBytes},
+                                 {"bytes_per_cycle", report.bytes_per_cycle()},
+                                 {"peak_bytes_per_cycle", report.peak_bytes_per_cycle}};
+  if (report.controller) {
+    const auto& [reads, writes] = std::tie(report.controller->reads, report.controller->writes);
+    json["row_hits"] = reads.rows.hits + writes.rows.hits;
+    json["row_misses"] = reads.rows.misses + writes.rows.misses;
+    json["row_conflicts"] = reads.rows.conflicts + writes.rows.conflicts;
+  }
+  for (std::size_t t = 0; t < report.transfer_latencies.size(); ++t) {
+    const dram::LatencyHistogram& latency = report.transfer_latencies[t];
+    if (latency.count() == 0) continue;
+    json["transfers"][unit_name(transfer_unit(t))] = {{"count", latency.count()},
+                                                      {"mean_cycles", latency.mean()},
+                                                      {"median_cycles", latency.percentile(0.5)},
+                                                      {"p95_cycles", latency.percentile(0.95)},
+                                                      {"max_cycles", latency.max()}};
+  }
+  return json;
+}
+
 nlohmann::ordered_json roofline_json(const TimingReport& report) {
   const Roofline& roofline = report.roofline;
   nlohmann::ordered_json bounds;
@@ -229,6 +279,14 @@ nlohmann::ordered_json regions_json(const TimingReport& report) {
 }
 
 }  // namespace
+
+std::string summary(const TimingReport& report) {
+  const Bound bound = report.roofline.binding();
+  return fmt::format(
+      "{} cycles ({:.3f} us at {} MHz, profile {}), {} bytes of HBM; {} needs {} of them",
+      report.total, 1e6 * report.seconds(), report.clock_mhz, report.profile, report.hbm_bytes(),
+      bound_name(bound), report.roofline[bound]);
+}
 
 std::string to_text(const TimingReport& report, const Program& program, const Dialect& dialect) {
   return Writer(report, program, dialect).write();

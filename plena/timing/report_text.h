@@ -9,6 +9,9 @@
 
 namespace plena {
 
+/// One line: cycles, time, HBM traffic, the binding bound.
+std::string summary(const TimingReport& report);
+
 /// Totals, bounds, causes, units, the ten most expensive instructions and loops, regions. `program`
 /// gives disassembly and source lines.
 std::string to_text(const TimingReport& report, const Program& program, const Dialect& dialect);

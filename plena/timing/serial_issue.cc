@@ -12,6 +12,7 @@ Cycle SerialIssue::transfer(const Machine& machine, std::uint32_t pc) {
   const Ticket ticket = hbm_.start(start, transfer_rows(machine, program_.instructions[pc]));
   const Cycle done = hbm_.complete(ticket);
   hbm_.release(ticket);
+  note_transfer(i.unit, total_, std::max(done, total_));
   return std::max(done, total_);
 }
 

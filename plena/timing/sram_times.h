@@ -51,13 +51,34 @@ class VramTimes {
  public:
   static Result<VramTimes> create(const Settings& settings);
 
+  struct Row {
+    Stamp written;          // by the last whole-row write; may be in flight
+    Stamp read;             // by whole-row reads
+    Stamp written_in_part;  // largest of the granules'
+    Stamp read_in_part;
+    std::uint64_t granules;  // 1 + index of the first granule; 0: none
+
+    /// For whole-row accesses: what a read and a write of it wait for.
+    template <class Resolve>
+    Stamp all_written(Resolve&& resolve) {
+      settle(*this, resolve);
+      return std::max(written, written_in_part);
+    }
+    template <class Resolve>
+    Stamp all_touched(Resolve&& resolve) {
+      settle(*this, resolve);
+      return std::max(std::max(written, written_in_part), std::max(read, read_in_part));
+    }
+  };
+  Row& row(std::uint64_t element) { return rows_[row_index(element)]; }
+
   /// When the last write to a range is done: what a read of it waits for.
   template <class Resolve>
   Stamp written(std::uint64_t first, std::uint32_t lanes, Resolve&& resolve) {
     Row& row = rows_[row_index(first)];
-    settle(row, resolve);
     if (lanes == vlen_) [[likely]]
-      return std::max(row.written, row.written_in_part);
+      return row.all_written(resolve);
+    settle(row, resolve);
     return std::max(row.written, granules_max(row, first, lanes, &Granule::written));
   }
 
@@ -65,10 +86,9 @@ class VramTimes {
   template <class Resolve>
   Stamp touched(std::uint64_t first, std::uint32_t lanes, Resolve&& resolve) {
     Row& row = rows_[row_index(first)];
-    settle(row, resolve);
     if (lanes == vlen_) [[likely]]
-      return std::max(std::max(row.written, row.written_in_part),
-                      std::max(row.read, row.read_in_part));
+      return row.all_touched(resolve);
+    settle(row, resolve);
     return std::max(std::max(row.written, row.read),
                     std::max(granules_max(row, first, lanes, &Granule::written),
                              granules_max(row, first, lanes, &Granule::read)));
@@ -101,13 +121,6 @@ class VramTimes {
   }
 
  private:
-  struct Row {
-    Stamp written;          // by the last whole-row write; may be in flight
-    Stamp read;             // by whole-row reads
-    Stamp written_in_part;  // largest of the granules'
-    Stamp read_in_part;
-    std::uint64_t granules;  // 1 + index of the first granule; 0: none
-  };
   struct Granule {
     Stamp written = 0;
     Stamp read = 0;

@@ -1,6 +1,7 @@
 // For the tests of this room: small programs as text, run on a machine with a clock.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct TimedRun {
 struct TimedRunOptions {
   TimingProfile profile;
   IdealHbmSettings hbm;
+  std::function<std::unique_ptr<HbmModel>()> make_memory;  // instead of that ideal one
   Settings settings;
   Dialect dialect;
 };

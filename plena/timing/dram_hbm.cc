@@ -1,0 +1,228 @@
+#include "plena/timing/dram_hbm.h"
+
+#include <algorithm>
+
+namespace plena {
+
+namespace {
+
+using dram::kNever;
+using dram::Tick;
+
+// A memory that does nothing for a second while somebody waits will never do anything.
+constexpr std::uint64_t kPatienceFs = 1'000'000'000'000'000;
+
+std::uint64_t tick_fs(const dram::Controller& controller) {
+  return static_cast<std::uint64_t>(controller.settings().preset.tck_ps) * 1000 /
+         static_cast<std::uint64_t>(controller.ticks_per_ck());
+}
+
+std::size_t turn_of(Unit unit) {
+  return static_cast<std::size_t>(unit) - static_cast<std::size_t>(Unit::LoadM);
+}
+
+}  // namespace
+
+DramHbm::DramHbm(dram::Controller controller, std::uint32_t clock_mhz)
+    : controller_(std::move(controller)), clock_(tick_fs(controller_), clock_mhz) {}
+
+PeakRate DramHbm::peak() const {
+  const dram::DramPreset& preset = controller_.settings().preset;
+  const std::uint64_t bursts =
+      std::uint64_t{controller_.settings().channels} * preset.organisation.pseudo_channels;
+  return clock_.rate(bursts, static_cast<std::uint64_t>(preset.timings.nBL * preset.ticks_per_ck));
+}
+
+// ------------------------------------------------------------ transfers
+
+Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<Ticket>(transfers_.size()));
+    transfers_.emplace_back();
+  }
+  const Ticket ticket = free_.back();
+  free_.pop_back();
+
+  Transfer& transfer = transfers_[ticket];
+  lay_out(rows, transfer);
+  const auto bursts = static_cast<std::uint32_t>(transfer.addresses.size());
+  (rows.write ? traffic_.written : traffic_.read) += bursts;
+  transfer.write = rows.write;
+  transfer.after = start.after;
+  transfer.handed = 0;
+  transfer.unfinished = bursts;
+  transfer.finished = 0;
+  const Tick per_ck = controller_.ticks_per_ck();
+  const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
+  transfer.start = (tick + per_ck - 1) / per_ck * per_ck;
+  waiting_[turn_of(start.unit)].push_back(ticket);
+  return ticket;
+}
+
+void DramHbm::lay_out(const TransferRows& rows, Transfer& transfer) {
+  transfer.addresses.clear();
+  transfer.rows.clear();
+  std::uint32_t begin = 0;
+  for_each_burst(
+      rows, [&](std::uint64_t address, std::uint32_t) { transfer.addresses.push_back(address); },
+      [&](std::uint32_t index) {
+        const HbmRow row = rows.row(index);
+        const auto end = static_cast<std::uint32_t>(transfer.addresses.size());
+        const std::uint64_t first = row.element_address / kBurstBytes * kBurstBytes;
+        const bool shares = begin > 0 && transfer.addresses[begin - 1] == first;
+        transfer.rows.push_back({shares ? begin - 1 : begin, end});
+        begin = end;
+      });
+  transfer.ends.assign(transfer.addresses.size(), kNever);
+}
+
+// ------------------------------------------------------------ time
+
+// The clock edge at which the next burst is offered.
+Tick DramHbm::next_edge() const {
+  Tick earliest = kNever;
+  for (const auto& transfers : waiting_) {
+    if (!transfers.empty()) earliest = std::min(earliest, transfers_[transfers.front()].start);
+  }
+  return earliest == kNever ? kNever : std::max(earliest, edge_);
+}
+
+// Hands bursts over at a clock edge, in turns, until a channel refuses; the burst that was refused
+// is the first of the edge at which its channel has room.
+void DramHbm::hand_over(Tick edge) {
+  edge_ = edge;
+  std::size_t without = 0;  // units in a row that have nothing to offer at this edge
+  while (without < waiting_.size()) {
+    auto& transfers = waiting_[turn_];
+    if (transfers.empty() || transfers_[transfers.front()].start > edge_) {
+      turn_ = (turn_ + 1) % waiting_.size();
+      ++without;
+      continue;
+    }
+    without = 0;
+    const Ticket ticket = transfers.front();
+    Transfer& transfer = transfers_[ticket];
+    const dram::Request request{.address = transfer.addresses[transfer.handed],
+                                .id = std::uint64_t{ticket} << 32 | transfer.handed,
+                                .is_write = transfer.write};
+    const Tick accepted = controller_.submit(request, edge_);
+    ++transfer.handed;
+    if (transfer.handed == transfer.addresses.size()) {
+      transfer.accepted = accepted;
+      transfers.pop_front();
+    }
+    turn_ = (turn_ + 1) % waiting_.size();
+    if (accepted != edge_) {
+      edge_ = accepted;
+      return;
+    }
+  }
+  edge_ += controller_.ticks_per_ck();
+}
+
+void DramHbm::collect() {
+  controller_.take_completions([&](const dram::Completion& completion) {
+    Transfer& transfer = transfers_[completion.id >> 32];
+    transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
+    transfer.finished = std::max(transfer.finished, completion.finished);
+    --transfer.unfinished;
+  });
+}
+
+// While bursts wait for their edge nothing else can be handed over before it, so that all channels
+// may go on that far at once. With nothing left to hand over they go on event by event, and no
+// further than the answer.
+template <class Done>
+void DramHbm::run(Done&& done, Tick limit) {
+  if (failure_) return;
+  const Tick patience = static_cast<Tick>(kPatienceFs / tick_fs(controller_));
+  Tick waiting_since = kNever;
+  while (!done()) {
+    const Tick edge = next_edge();
+    const Tick next = edge != kNever ? edge : controller_.next_event();
+    controller_.advance_to(std::min(next, limit));
+    collect();
+    if (next > limit) return;
+    if (edge != kNever) {
+      hand_over(edge);
+      continue;
+    }
+    waiting_since = std::min(waiting_since, next);
+    if (next == kNever || next - waiting_since > patience) return give_up();
+  }
+}
+
+void DramHbm::give_up() {
+  failure_ = Error{ErrorCode::Trap,
+                   fmt::format("the memory never answers: {} bursts have waited since tick {}",
+                               controller_.unfinished(), edge_),
+                   {},
+                   {}};
+}
+
+// ------------------------------------------------------------ answers
+
+bool DramHbm::rows_known(const Transfer& transfer, std::uint32_t first, std::uint32_t last) {
+  return std::none_of(transfer.ends.begin() + transfer.rows[first].begin,
+                      transfer.ends.begin() + transfer.rows[last].end,
+                      [](Tick end) { return end == kNever; });
+}
+
+Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) {
+  const Transfer& transfer = transfers_[ticket];
+  const bool all = first_row == 0 && last_row + 1 == transfer.rows.size();
+  if (all) return complete(ticket);
+  run([&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); });
+  if (failure_) return 0;
+  const Tick end = *std::max_element(transfer.ends.begin() + transfer.rows[first_row].begin,
+                                     transfer.ends.begin() + transfer.rows[last_row].end);
+  return clock_.cycle_at(static_cast<std::uint64_t>(end)) + transfer.after;
+}
+
+Cycle DramHbm::accepted(Ticket ticket) {
+  const Transfer& transfer = transfers_[ticket];
+  run([&] { return transfer.handed == transfer.addresses.size(); });
+  return failure_ ? 0 : clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted));
+}
+
+Cycle DramHbm::complete(Ticket ticket) {
+  const Transfer& transfer = transfers_[ticket];
+  run([&] { return transfer.unfinished == 0; });
+  return failure_ ? 0 : complete_cycle(transfer);
+}
+
+// The last tick that a transfer which issues at `horizon` or later cannot change any more.
+Tick DramHbm::last_before_issue_after(Cycle horizon) const {
+  return static_cast<Tick>(clock_.tick_at(horizon + 1)) - 1;
+}
+
+bool DramHbm::accepted_by(Ticket ticket, Cycle horizon) {
+  const Transfer& transfer = transfers_[ticket];
+  const auto done = [&] { return transfer.handed == transfer.addresses.size(); };
+  run(done, last_before_issue_after(horizon));
+  return failure_ ||
+         (done() && clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted)) <= horizon);
+}
+
+bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
+  const Transfer& transfer = transfers_[ticket];
+  run([&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
+  return failure_ || (transfer.unfinished == 0 && complete_cycle(transfer) <= horizon);
+}
+
+// Completions become known in the order of their last commands, which for reads is the order of
+// their ends as well; a write ends with its command.
+Cycle DramHbm::first_complete(std::span<const Ticket> tickets) {
+  const auto earliest = [&] {
+    Cycle first = ~Cycle{0};
+    for (const Ticket ticket : tickets) {
+      if (transfers_[ticket].unfinished == 0)
+        first = std::min(first, complete_cycle(transfers_[ticket]));
+    }
+    return first;
+  };
+  run([&] { return earliest() != ~Cycle{0}; });
+  return failure_ ? 0 : earliest();
+}
+
+}  // namespace plena

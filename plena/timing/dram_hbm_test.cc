@@ -1,0 +1,199 @@
+// Transfers on the DRAM controller: hand-over clock by clock, rows one by one, and that questions
+// never change answers.
+#include "plena/timing/dram_hbm.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "plena/timing/hbm_choice.h"
+#include "plena/timing/testing/random_program.h"
+#include "plena/timing/testing/timed_run.h"
+
+namespace plena {
+namespace {
+
+std::unique_ptr<DramHbm> memory(std::string_view preset, std::uint32_t clock_mhz = 1000,
+                                std::uint32_t channels = 8) {
+  const dram::DramSettings settings{.preset = *dram::find_dram_preset(preset),
+                                    .channels = channels};
+  return std::make_unique<DramHbm>(std::move(*dram::Controller::make(settings)), clock_mhz);
+}
+
+constexpr TransferStart kAtZero{.unit = Unit::LoadV, .issue = 0, .before = 1, .after = 3};
+
+// One row of one burst of a plain type, at address 0.
+const TransferRows kOneBurst{.stride = 32, .count = 1, .length = 32, .width = 8};
+
+// README of the reference measurements: a read of a closed bank takes 32 cycles of HBM2-2000 from
+// its acceptance, a write 14. Offered at cycle 1, delivered 3 behind the end.
+TEST(DramHbm, OneBurstTakesAnIdleMemorysLatency) {
+  const auto hbm = memory("hbm2-2000");
+  const Ticket load = hbm->start(kAtZero, kOneBurst);
+  EXPECT_EQ(hbm->delivered(load, 0, 0), 1U + 32U + 3U);
+  EXPECT_EQ(hbm->complete(load), 36U);
+
+  const auto other = memory("hbm2-2000");
+  TransferRows rows = kOneBurst;
+  rows.write = true;
+  const Ticket store =
+      other->start({.unit = Unit::Store, .issue = 0, .before = 1, .after = 3}, rows);
+  EXPECT_EQ(other->accepted(store), 1U);
+  EXPECT_EQ(other->complete(store), 1U + 14U + 3U);
+}
+
+// HBM3-6400: 54.5 cycles of 625 ps from acceptance; the first edge at or after 1 ns is 2 CK.
+TEST(DramHbm, ClocksOfMachineAndMemoryDiffer) {
+  const auto hbm = memory("hbm3-6400");
+  const Ticket load = hbm->start(kAtZero, kOneBurst);
+  // 56.5 · 0.625 = 35.3125 ns, so cycle 36.
+  EXPECT_EQ(hbm->complete(load), 36U + 3U);
+}
+
+TEST(DramHbm, AQuestionGoesNoFurtherThanItsAnswer) {
+  const auto hbm = memory("hbm2-2000");
+  const Ticket load = hbm->start(kAtZero, kOneBurst);
+  EXPECT_FALSE(hbm->complete_by(load, 35));
+  EXPECT_TRUE(hbm->complete_by(load, 36));
+  EXPECT_TRUE(hbm->accepted_by(load, 1));
+}
+
+// Rows in order, elements before scales, shared bursts asked for once.
+TEST(DramHbm, RowsAreDeliveredAtTheirLastBurst) {
+  const auto hbm = memory("hbm2-2000");
+  // Four rows of 16 bytes: two bursts of two rows each.
+  const TransferRows rows{.stride = 16, .count = 4, .length = 16, .width = 8};
+  const Ticket load = hbm->start(kAtZero, rows);
+  EXPECT_EQ(hbm->delivered(load, 0, 0), hbm->delivered(load, 1, 1));
+  EXPECT_EQ(hbm->delivered(load, 2, 2), hbm->delivered(load, 3, 3));
+  EXPECT_EQ(hbm->traffic().read, 2U);
+}
+
+// 96 bursts of load-M and 12 of load-V for one channel, whose queue takes 32: they take turns, so
+// that the later, shorter transfer is handed over first.
+TEST(DramHbm, UnitsTakeTurns) {
+  const auto hbm = memory("hbm2-2000", 1000, 1);
+  TransferRows rows{.stride = 96, .count = 32, .length = 96, .width = 8};
+  const Ticket long_one = hbm->start({.unit = Unit::LoadM, .issue = 0}, rows);
+  rows.count = 4;
+  rows.base = 1U << 16;
+  const Ticket short_one = hbm->start({.unit = Unit::LoadV, .issue = 1}, rows);
+  EXPECT_LT(hbm->accepted(short_one), hbm->accepted(long_one));
+  EXPECT_LT(hbm->complete(short_one), hbm->complete(long_one));
+}
+
+// Within a unit the oldest transfer goes first.
+TEST(DramHbm, AUnitsTransfersAreHandedOverInOrder) {
+  const auto hbm = memory("hbm2-2000", 1000, 1);
+  TransferRows rows{.stride = 96, .count = 32, .length = 96, .width = 8};
+  const Ticket first = hbm->start({.unit = Unit::LoadV, .issue = 0}, rows);
+  rows.count = 1;
+  rows.base = 1U << 16;
+  const Ticket second = hbm->start({.unit = Unit::LoadV, .issue = 1}, rows);
+  EXPECT_GE(hbm->accepted(second), hbm->accepted(first));
+}
+
+struct Asked {
+  std::vector<Cycle> delivered;
+  Cycle accepted = 0;
+  Cycle complete = 0;
+
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+// Random transfers; each is asked about at once, later, or only at the end.
+std::vector<Asked> play(std::uint64_t seed, bool curious) {
+  std::mt19937_64 random(seed);
+  const auto hbm = memory(seed % 2 == 0 ? "hbm2-2000" : "hbm3-6400", seed % 3 == 0 ? 1700 : 1000,
+                          seed % 5 == 0 ? 1 : 8);
+  std::vector<Asked> all;
+  std::vector<Ticket> tickets;
+  Cycle now = 0;
+  for (int n = 0; n < 40; ++n) {
+    now += 1 + random() % 60;
+    TransferRows rows{.base = random() % 64 * 4096,
+                      .stride = 64 + random() % 4 * 64,
+                      .scale = 1U << 20,
+                      .count = 1 + static_cast<std::uint32_t>(random() % 32),
+                      .length = 64,
+                      .width = 8,
+                      .block = 8};
+    const auto unit = static_cast<Unit>(static_cast<int>(Unit::LoadM) + random() % 3);
+    rows.write = unit == Unit::Store;
+    tickets.push_back(hbm->start({.unit = unit, .issue = now, .before = 1, .after = 3}, rows));
+    const std::uint64_t horizon = now + random() % 3;
+    const std::uint64_t pick = random() % tickets.size();
+    if (curious) {
+      // What an instruction that waits does: the next one issues behind the answer. Here nothing
+      // may be asked that lies beyond the next issue, so the question has a horizon.
+      static_cast<void>(hbm->complete_by(tickets[pick], std::min<Cycle>(horizon, now)));
+      static_cast<void>(hbm->accepted_by(tickets[pick], now));
+    }
+  }
+  for (const Ticket ticket : tickets) {
+    Asked asked;
+    asked.accepted = hbm->accepted(ticket);
+    asked.delivered.push_back(hbm->delivered(ticket, 0, 0));
+    asked.complete = hbm->complete(ticket);
+    EXPECT_LE(asked.delivered[0], asked.complete);
+    all.push_back(asked);
+  }
+  return all;
+}
+
+TEST(DramHbm, AskingEarlierChangesNothing) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed)
+    EXPECT_EQ(play(seed, false), play(seed, true)) << "seed " << seed;
+}
+
+// The closed form of the ideal memory is the one of the controller's room, burst by burst.
+TEST(DramHbm, TheIdealMemoryIsTheControllersIdealMemory) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    TimedRunOptions options = run_with("pipelined");
+    options.settings = random_program_settings(seed % 2 == 1);
+    options.dialect = *Dialect::parse("plena+moe+bmv+minmax");
+    const auto words = random_program(seed, options.settings);
+    const TimedRun closed = timed_run(words, options);
+    options.make_memory = [] { return memory("ideal"); };
+    const TimedRun by_bursts = timed_run(words, options);
+    EXPECT_EQ(closed.issues, by_bursts.issues) << "program " << seed;
+    EXPECT_EQ(closed.total, by_bursts.total) << "program " << seed;
+  }
+}
+
+// timing.md: within 5 % with a DRAM preset, where a different order of bursts can be luckier.
+TEST(DramHbm, ProfilesBoundEachOtherWithinFivePercent) {
+  for (const char* preset : {"hbm2-2000", "hbm3-6400", "hbm2-1600", "hbm2-2400"}) {
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      const auto total = [&](const char* profile) {
+        TimedRunOptions options = run_with(profile);
+        options.settings = random_program_settings(seed % 2 == 1);
+        options.dialect = *Dialect::parse("plena+moe+bmv+minmax");
+        options.make_memory = [&] { return memory(preset); };
+        const TimedRun run = timed_run(random_program(seed, options.settings), options);
+        std::uint64_t sum = 0;
+        for (const InstructionAccount& account : run.timing->model().accounts())
+          sum += account.causes.total();
+        EXPECT_EQ(sum, run.total);
+        return static_cast<double>(run.total);
+      };
+      const double pipelined = total("pipelined");
+      EXPECT_GE(total("serial") * 1.05, pipelined) << preset << " program " << seed;
+      EXPECT_GE(pipelined * 1.05, total("ideal")) << preset << " program " << seed;
+    }
+  }
+}
+
+TEST(HbmChoice, TheCommandLinesPresetTakesTheProfilesPlace) {
+  TimingProfile profile = *load_profile("pipelined");
+  EXPECT_EQ(profile.hbm.preset.name, "hbm2-2000");
+  EXPECT_TRUE(choose_hbm_preset(profile, "hbm3-6400"));
+  EXPECT_EQ(profile.hbm.preset.name, "hbm3-6400");
+  EXPECT_NE(dynamic_cast<DramHbm*>(make_hbm(profile)->get()), nullptr);
+  EXPECT_FALSE(choose_hbm_preset(profile, "hbm4"));
+  TimingProfile emulator = *load_profile("plena-rs");
+  EXPECT_FALSE(choose_hbm_preset(emulator, "ideal"));
+}
+
+}  // namespace
+}  // namespace plena
