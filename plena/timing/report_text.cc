@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -84,10 +83,10 @@ class Writer {
 
   void memory() {
     if (report_.controller) {
-      dram::RowCounts rows = report_.controller->reads.rows;
-      rows.hits += report_.controller->writes.rows.hits;
-      rows.misses += report_.controller->writes.rows.misses;
-      rows.conflicts += report_.controller->writes.rows.conflicts;
+      dram::RowCounts rows = report_.controller->reads().rows;
+      rows.hits += report_.controller->writes().rows.hits;
+      rows.misses += report_.controller->writes().rows.misses;
+      rows.conflicts += report_.controller->writes().rows.conflicts;
       const std::uint64_t all = rows.hits + rows.misses + rows.conflicts;
       line("  {:<18} {:>16}  {:5.1f} %, misses {:.1f} %, conflicts {:.1f} % ({})", "row hits",
            rows.hits, percent(rows.hits, all), percent(rows.misses, all),
@@ -191,7 +190,8 @@ nlohmann::ordered_json hbm_json(const TimingReport& report) {
                                  {"bytes_per_cycle", report.bytes_per_cycle()},
                                  {"peak_bytes_per_cycle", report.peak_bytes_per_cycle}};
   if (report.controller) {
-    const auto& [reads, writes] = std::tie(report.controller->reads, report.controller->writes);
+    const dram::DirectionStatistics& reads = report.controller->reads();
+    const dram::DirectionStatistics& writes = report.controller->writes();
     json["row_hits"] = reads.rows.hits + writes.rows.hits;
     json["row_misses"] = reads.rows.misses + writes.rows.misses;
     json["row_conflicts"] = reads.rows.conflicts + writes.rows.conflicts;
@@ -300,11 +300,7 @@ nlohmann::ordered_json to_json(const TimingReport& report, const Program& progra
                                  {"cycles", report.total},
                                  {"seconds", report.seconds()},
                                  {"causes", causes_json(report.causes)},
-                                 {"hbm",
-                                  {{"bytes_read", report.traffic.read * kBurstBytes},
-                                   {"bytes_written", report.traffic.written * kBurstBytes},
-                                   {"bytes_per_cycle", report.bytes_per_cycle()},
-                                   {"peak_bytes_per_cycle", report.peak_bytes_per_cycle}}},
+                                 {"hbm", hbm_json(report)},
                                  {"roofline", roofline_json(report)},
                                  {"units", units_json(report)},
                                  {"instructions", instructions_json(report, program, dialect)},
