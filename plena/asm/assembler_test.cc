@@ -10,6 +10,7 @@
 #include "plena/asm/disassembler.h"
 #include "plena/asm/mem_file.h"
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 
 namespace plena {
@@ -352,13 +353,13 @@ TEST(ReadMemFile, AnEndlessFileIsOneError) {
 }
 
 TEST(AssembleFile, ReadsAFileAndNamesItInErrors) {
-  const std::string path = testing::TempDir() + "assembler_test.asm";
+  const ScratchFolder scratch;
+  const std::string path = scratch.file("a.asm");
   ASSERT_TRUE(write_text(path, "C_BREAK\nbogus\n"));
   const auto result = assemble_file(path, {});
   ASSERT_TRUE(result);
   EXPECT_EQ(first_error(*result).place.file, path);
   EXPECT_FALSE(assemble_file("/no/such/file.asm", {}));
-  std::remove(path.c_str());
 }
 
 }  // namespace

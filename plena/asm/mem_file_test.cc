@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 
 namespace plena {
 namespace {
@@ -58,7 +59,8 @@ TEST(MemFile, WhatIsWrittenIsReadBack) {
   std::mt19937 random(2);
   std::vector<std::uint32_t> words(100'000);
   for (auto& word : words) word = static_cast<std::uint32_t>(random());
-  const std::string path = testing::TempDir() + "mem_file_test.mem";
+  const ScratchFolder scratch;
+  const std::string path = scratch.file("words.mem");
   std::string text;
   ASSERT_TRUE(write_mem(words, [&](std::string_view piece) {
     text += piece;
@@ -69,7 +71,6 @@ TEST(MemFile, WhatIsWrittenIsReadBack) {
   const auto read = read_mem_file(path);
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, words);
-  std::remove(path.c_str());
 }
 
 }  // namespace

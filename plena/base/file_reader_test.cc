@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 
 namespace plena {
 namespace {
 
 TEST(FileReader, GivesAWholeFileInPieces) {
-  const std::string path = testing::TempDir() + "file_reader_test.bin";
+  const ScratchFolder scratch;
+  const std::string path = scratch.file("pieces.bin");
   std::string written;
   for (int i = 0; i < 100'000; ++i) written += std::to_string(i);
   ASSERT_TRUE(write_text(path, written));
@@ -24,7 +26,6 @@ TEST(FileReader, GivesAWholeFileInPieces) {
     read += *piece;
   }
   EXPECT_EQ(read, written);
-  std::remove(path.c_str());
 }
 
 TEST(FileReader, SaysWhichFileItCannotRead) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "plena/base/scratch_folder.h"
+
 namespace plena {
 namespace {
 
@@ -12,20 +14,14 @@ namespace fs = std::filesystem;
 
 class FileWriterTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("plena_files_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-    path_ = folder_ / "out.bin";
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::size_t files_in_folder() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
-  fs::path path_;
+  ScratchFolder scratch_;
+  fs::path folder_ = scratch_.path();
+  fs::path path_ = folder_ / "out.bin";
 };
 
 TEST_F(FileWriterTest, AppearsOnlyWhenCommitted) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 
 namespace plena {
@@ -74,7 +75,8 @@ TEST(Npy, WritesTheBytesNumpyWrites) {
 
 TEST(Npy, ReadsBackWhatItWrote) {
   const std::vector<std::uint64_t> shape{2, 0, 3};
-  const auto path = (std::filesystem::path(testing::TempDir()) / "empty.npy").string();
+  const ScratchFolder scratch;
+  const std::string path = scratch.file("empty.npy");
 
   ASSERT_TRUE(write_npy<std::int64_t>(path, shape, {}));
   const auto array = read_npy(path);

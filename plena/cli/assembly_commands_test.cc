@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/cli/run_program.h"
 
 namespace plena {
@@ -15,19 +16,18 @@ using testing::HasSubstr;
 // A file that is there while the test runs.
 class ScratchFile {
  public:
-  ScratchFile(const std::string& name, std::string_view text)
-      : path_(testing::TempDir() + "assembly_commands_" + name) {
+  ScratchFile(const std::string& name, std::string_view text) : path_(folder_.file(name)) {
     if (text.empty()) return;  // only the name is wanted
     EXPECT_TRUE(write_text(path_, text));
   }
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
-  ~ScratchFile() { std::remove(path_.c_str()); }
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string text() const { return read_text(path_).value_or(""); }
 
  private:
+  ScratchFolder folder_;
   std::string path_;
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 
+#include "plena/base/scratch_folder.h"
 #include "plena/cli/run_program.h"
 #include "plena/isa/reference.h"
 
@@ -89,7 +90,8 @@ bool drained(int descriptor) {
 }
 
 TEST(CommandLine, CtrlCStopsCleanlyAndLeavesNoFile) {
-  const std::string output = testing::TempDir() + "interrupted.mem";
+  const ScratchFolder scratch;
+  const std::string output = scratch.file("interrupted.mem");
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "C_BREAK\n", 8), 8);

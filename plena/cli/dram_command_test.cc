@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 #include "plena/cli/run_program.h"
 
@@ -25,8 +26,8 @@ constexpr const char* kCases = R"({"cases": [
 class DramCommand : public testing::Test {
  protected:
   DramCommand() { EXPECT_TRUE(write_text(path_, kCases)); }
-  ~DramCommand() override { std::remove(path_.c_str()); }
-  std::string path_ = testing::TempDir() + "dram_command_cases.json";
+  ScratchFolder scratch_;
+  std::string path_ = scratch_.file("cases.json");
 };
 
 TEST_F(DramCommand, ReportsAndComparesEveryCase) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/cli/run_program.h"
 
 namespace plena {
@@ -31,17 +32,12 @@ class EmulateCommandTest : public testing::Test {
  protected:
   void SetUp() override {
     before_ = fs::current_path();
-    folder_ = fs::temp_directory_path() / ("plena_emulate_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-    fs::current_path(folder_);
+    fs::current_path(scratch_.path());
     write("settings.toml", kSettings);
     write("a.mem", kProgram);
     write("empty.bin", "");
   }
-  void TearDown() override {
-    fs::current_path(before_);
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { fs::current_path(before_); }
 
   static void write(const std::string& name, std::string_view text) {
     EXPECT_TRUE(write_text(name, text));
@@ -56,7 +52,8 @@ class EmulateCommandTest : public testing::Test {
   }
 
  private:
-  fs::path folder_, before_;
+  ScratchFolder scratch_;
+  fs::path before_;
 };
 
 TEST_F(EmulateCommandTest, LeavesTheEmulatorsDumpsAndClosingLines) {

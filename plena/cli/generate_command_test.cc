@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/npy.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/cli/run_program.h"
 
 namespace plena {
@@ -47,7 +48,8 @@ class GenerateCommand : public ::testing::Test {
     return run.err;
   }
 
-  fs::path root_ = fs::path(::testing::TempDir()) / fmt::format("generate_test_{}", ::getpid());
+  ScratchFolder scratch_;
+  fs::path root_ = scratch_.path() / "model";
   std::string stories_ = model("stories260K/stories260K.bin");
 };
 

@@ -8,6 +8,7 @@
 
 #include "plena/base/files.h"
 #include "plena/base/npy.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/cli/run_program.h"
 #include "plena/compiler/image.h"
 
@@ -34,12 +35,6 @@ constexpr const char* kMisaligned =
 
 class RunCommandTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("plena_run_" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
   std::string write(const std::string& name, std::string_view text) {
     EXPECT_TRUE(write_text(path(name), text));
@@ -56,7 +51,8 @@ class RunCommandTest : public testing::Test {
   }
 
  private:
-  fs::path folder_;
+  ScratchFolder scratch_;
+  fs::path folder_ = scratch_.path();
 };
 
 void expect_usage_error(const ProgramRun& run, const std::string& message) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "plena/base/scratch_folder.h"
 #include "plena/compiler/testing/toy_image.h"
 
 namespace plena {
@@ -41,7 +42,8 @@ class ImageFolder : public ::testing::Test {
     return image ? "accepted" : image.error().message;
   }
 
-  fs::path root_ = fs::path(::testing::TempDir()) / fmt::format("image_test_{}", ::getpid());
+  ScratchFolder scratch_;
+  fs::path root_ = scratch_.path() / "image";
   Image image_ = testing::toy_image({}, {{{1.5F, -2, 3, 4}}});
 };
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 #include "plena/model/llama.h"
 
@@ -52,10 +53,9 @@ class Checkpoint : public ::testing::Test {
     return reason;
   }
 
-  void TearDown() override { std::filesystem::remove(path_); }
-
  private:
-  std::string path_ = fmt::format("{}/llama2c_{}.bin", ::testing::TempDir(), ::getpid());
+  ScratchFolder scratch_;
+  std::string path_ = scratch_.file("llama2c.bin");
 };
 
 TEST_F(Checkpoint, BindsEveryTensorInFileOrder) {

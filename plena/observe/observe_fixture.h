@@ -9,6 +9,7 @@
 
 #include "plena/base/files.h"
 #include "plena/base/npy.h"
+#include "plena/base/scratch_folder.h"
 #include "plena/machine/machine.h"
 
 namespace plena {
@@ -31,14 +32,7 @@ inline Settings small_settings() {
 
 class ObserveTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("plena_observe_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch_.file(name); }
 
   std::string write_raw(const std::string& name, const Bytes& bytes) {
     EXPECT_TRUE(write_file(path(name), bytes));
@@ -55,7 +49,7 @@ class ObserveTest : public testing::Test {
   Machine machine_ = std::move(*Machine::create(small_settings()));
 
  private:
-  std::filesystem::path folder_;
+  ScratchFolder scratch_;
 };
 
 }  // namespace plena

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 #include "plena/cases/bundle.h"
 #include "plena/cases/case.h"
@@ -21,19 +22,14 @@ namespace {
 class Unpacked {
  public:
   explicit Unpacked(const std::string& archive) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plena-timing-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    const std::string command = "tar --zstd -xf '" + archive + "' -C '" + folder_ + "'";
+    const std::string command = "tar --zstd -xf '" + archive + "' -C '" + folder() + "'";
     ok_ = std::system(command.c_str()) == 0;
   }
-  Unpacked(const Unpacked&) = delete;
-  Unpacked& operator=(const Unpacked&) = delete;
-  ~Unpacked() { std::filesystem::remove_all(folder_); }
-  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] std::string folder() const { return scratch_.path(); }
   [[nodiscard]] bool ok() const { return ok_; }
 
  private:
-  std::string folder_;
+  ScratchFolder scratch_;
   bool ok_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "plena/base/files.h"
+#include "plena/base/scratch_folder.h"
 
 namespace plena {
 namespace {
@@ -129,7 +130,8 @@ TEST(Profile, PlenaRsChargesWhatTheEmulatorCharges) {
 }
 
 TEST(Profile, AFileMayTakeTheRestFromABuiltInOne) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "fast.toml";
+  const ScratchFolder scratch;
+  const std::string path = scratch.file("fast.toml");
   constexpr std::string_view kText = R"toml(base = "pipelined"
 queue_depth = 2
 picojoules_per_byte = 3.5
