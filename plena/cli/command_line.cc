@@ -7,6 +7,7 @@
 
 #include "plena/base/near_miss.h"
 #include "plena/cli/interrupt.h"
+#include "plena/numerics/simd_target.h"
 
 namespace plena {
 
@@ -113,7 +114,7 @@ std::optional<int> parse(CLI::App& app, const Context& context, int argc, char**
 
 int run_body(const Context& context) {
   try {
-    const auto status = context.body();
+    auto status = check_simd_environment().and_then(context.body);
     if (status) return *status;
     if (output_closed()) return kFine;
     report(context, status.error());

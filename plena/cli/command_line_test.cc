@@ -55,6 +55,16 @@ TEST(CommandLine, AnArgumentTooManyIsNamed) {
   EXPECT_THAT(run.err, HasSubstr("'M_MV'"));
 }
 
+TEST(CommandLine, AnUnknownSimdTargetIsAnErrorThatListsTheKnownOnes) {
+  ::setenv("PLENA_SIMD", "avx1024", 1);
+  const auto run = run_program({"isa", "M_MM"});
+  ::unsetenv("PLENA_SIMD");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("'avx1024' (PLENA_SIMD)"));
+  EXPECT_THAT(run.err, HasSubstr("it has portable"));
+}
+
 TEST(CommandLine, ColorIsOnlyWhatWasAskedFor) {
   EXPECT_THAT(run_program({"--color", "always", "iss"}).err, HasSubstr("\x1b["));
   EXPECT_EQ(run_program({"--color", "always", "iss"}).status, 2);
