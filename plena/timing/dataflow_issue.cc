@@ -154,6 +154,8 @@ void DataflowIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32
         rows.write ? store(i, rows, at, machine.gp[i.rd]) : load(i, rows, at, machine.gp[i.rd]);
     note_transfer(i.unit, at, done);
     push_end(pc, i, at, done);
+    if (listener_ != nullptr) [[unlikely]]
+      listener_->transferred({pc, i.unit, at, done, bursts_of(rows)});
     return;
   }
   ReadRanges reads{*this};
@@ -244,10 +246,8 @@ void DataflowIssue::push_end(std::uint32_t pc, const TimedInstruction& i, Cycle 
     accounts_[pc].causes[moves ? Cause::HbmData : Cause::Completion] += end - end_;
     end_ = end;
   }
-  if (listener_ != nullptr) [[unlikely]] {
+  if (listener_ != nullptr) [[unlikely]]
     listener_->issued({pc, i.unit, issue, done, 0, Cause::Issue});
-    if (moves) listener_->transferred({pc, i.unit, issue, done});
-  }
 }
 
 std::string DataflowIssue::state() const {

@@ -120,7 +120,16 @@ void DramHbm::hand_over(Tick edge) {
   edge_ += controller_.ticks_per_ck();
 }
 
+void DramHbm::set_listener(TimelineListener* listener) {
+  listener_ = listener;
+  controller_.set_log(listener == nullptr ? nullptr : &log_);
+}
+
 void DramHbm::collect() {
+  if (!log_.empty()) [[unlikely]] {
+    listener_->commanded(log_, clock_);
+    log_.clear();
+  }
   controller_.take_completions([&](const dram::Completion& completion) {
     Transfer& transfer = transfers_[completion.id >> 32];
     transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;

@@ -28,6 +28,7 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override {
     return controller_.statistics();
   }
+  void set_listener(TimelineListener* listener) override;
   [[nodiscard]] const dram::Controller& controller() const { return controller_; }
 
  private:
@@ -71,7 +72,9 @@ class DramHbm final : public HbmModel {
   std::vector<Ticket> free_;
   Turns waiting_;
   std::size_t turn_ = 0;
-  dram::Tick edge_ = 0;  // where the next burst may be handed over at the earliest
+  TimelineListener* listener_ = nullptr;
+  dram::CommandLog log_;  // commands not told yet; kept only where somebody listens
+  dram::Tick edge_ = 0;   // where the next burst may be handed over at the earliest
 };
 
 }  // namespace plena

@@ -42,6 +42,32 @@ TEST(DramHbm, OneBurstTakesAnIdleMemorysLatency) {
   EXPECT_EQ(other->complete(store), 1U + 14U + 3U);
 }
 
+class CommandRecorder final : public TimelineListener {
+ public:
+  void issued(const IssueEvent& /*event*/) override {}
+  void transferred(const TransferEvent& /*event*/) override {}
+  void commanded(std::span<const dram::CommandRecord> told, const ClockRatio& clock) override {
+    for (const dram::CommandRecord& command : told) {
+      commands.push_back(command.command);
+      cycles.push_back(clock.cycle_at(static_cast<std::uint64_t>(command.tick)));
+    }
+  }
+  std::vector<dram::Command> commands;
+  std::vector<Cycle> cycles;
+};
+
+// Accepted at tick 1, the row is opened a tick later. nRCDRD counts from the end of an ACT, which
+// takes 2 CK, to the end of a RD, which takes 1 (hbm.md).
+TEST(DramHbm, TellsItsCommandsToWhoListens) {
+  CommandRecorder recorder;
+  const auto hbm = memory("hbm2-2000");
+  hbm->set_listener(&recorder);
+  hbm->complete(hbm->start(kAtZero, kOneBurst));
+  EXPECT_EQ(recorder.commands, (std::vector{dram::Command::Activate, dram::Command::Read}));
+  const auto to_read = static_cast<Cycle>(dram::find_dram_preset("hbm2-2000")->timings.nRCDRD);
+  EXPECT_EQ(recorder.cycles, (std::vector<Cycle>{2, 2 + 2 + to_read - 1}));
+}
+
 // HBM3-6400: 54.5 cycles of 625 ps from acceptance; the first edge at or after 1 ns is 2 CK.
 TEST(DramHbm, ClocksOfMachineAndMemoryDiffer) {
   const auto hbm = memory("hbm3-6400");

@@ -12,33 +12,9 @@
 #include "plena/timing/accounts.h"
 #include "plena/timing/hbm_model.h"
 #include "plena/timing/timed_program.h"
+#include "plena/timing/timeline.h"
 
 namespace plena {
-
-/// One instruction as it was placed in time. A transfer's `complete` is 0 here: it is told later.
-struct IssueEvent {
-  std::uint32_t pc = 0;
-  Unit unit{};
-  Cycle issue = 0;
-  Cycle complete = 0;
-  std::uint64_t stall = 0;  // cycles it was the next to issue and could not
-  Cause cause{};            // of the stall
-};
-
-struct TransferEvent {
-  std::uint32_t pc = 0;
-  Unit unit{};
-  Cycle issue = 0;
-  Cycle complete = 0;
-};
-
-/// Watches a run in time, for traces.
-class TimelineListener {
- public:
-  virtual ~TimelineListener() = default;
-  virtual void issued(const IssueEvent& event) = 0;
-  virtual void transferred(const TransferEvent& event) = 0;
-};
 
 class IssueModel {
  public:

@@ -410,7 +410,7 @@ void PipelinedIssue::land(const LiveTransfer& transfer, Unit unit, bool oldest) 
   }
   note_transfer(unit, transfer.issue, done);
   if (listener_ != nullptr) [[unlikely]]
-    listener_->transferred({transfer.pc, unit, transfer.issue, done});
+    listener_->transferred({transfer.pc, unit, transfer.issue, done, bursts_of(transfer.rows)});
   hbm_.release(transfer.ticket);
 }
 

@@ -31,7 +31,10 @@ void SerialIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32_t
   busy_[static_cast<std::size_t>(i.unit)] += taken;
   if (listener_ != nullptr) {
     listener_->issued({pc, i.unit, total_, done, 0, Cause::Issue});
-    if (moves) listener_->transferred({pc, i.unit, total_, done});
+    if (moves) {
+      const TransferRows rows = transfer_rows(machine, program_.instructions[pc]);
+      listener_->transferred({pc, i.unit, total_, done, bursts_of(rows)});
+    }
   }
   total_ = done;
 }

@@ -47,7 +47,10 @@ class Timing final : public Observer {
   [[nodiscard]] const HbmModel& hbm() const { return *hbm_; }
 
   /// Tells everything in time; null: nobody. Must outlive the runs.
-  void set_listener(TimelineListener* listener) { model_->set_listener(listener); }
+  void set_listener(TimelineListener* listener) {
+    model_->set_listener(listener);
+    hbm_->set_listener(listener);
+  }
 
  private:
   Timing(const TimingProfile& profile, std::unique_ptr<HbmModel> hbm)

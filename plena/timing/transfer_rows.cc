@@ -115,4 +115,12 @@ TransferRows transfer_rows(const Machine& machine, const Instruction& instructio
   return rows;
 }
 
+std::uint64_t bursts_of(const TransferRows& rows) {
+  const std::uint64_t uniform = rows.uniform_bursts();
+  if (uniform != 0) return uniform * rows.count;
+  std::uint64_t bursts = 0;
+  for_each_burst(rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, [](std::uint32_t) {});
+  return bursts;
+}
+
 }  // namespace plena

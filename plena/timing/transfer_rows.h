@@ -59,4 +59,7 @@ void for_each_burst(const TransferRows& rows, Burst&& burst, RowDone&& row_done)
   }
 }
 
+/// Bursts of all rows, as for_each_burst() counts them.
+std::uint64_t bursts_of(const TransferRows& rows);
+
 }  // namespace plena
