@@ -10,6 +10,7 @@ void add_compile_command(CLI::App& app, Context& context);
 void add_disasm_command(CLI::App& app, Context& context);
 void add_dram_command(CLI::App& app, Context& context);
 void add_emulate_command(CLI::App& app, Context& context);
+void add_eval_command(CLI::App& app, Context& context);
 void add_fmt_command(CLI::App& app, Context& context);
 void add_generate_command(CLI::App& app, Context& context);
 void add_isa_command(CLI::App& app, Context& context);

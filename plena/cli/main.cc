@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   plena::add_disasm_command(app, context);
   plena::add_dram_command(app, context);
   plena::add_emulate_command(app, context);
+  plena::add_eval_command(app, context);
   plena::add_fmt_command(app, context);
   plena::add_generate_command(app, context);
   plena::add_isa_command(app, context);

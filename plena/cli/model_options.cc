@@ -77,14 +77,16 @@ Result<Image> compile_checkpoint(const ModelOptions& options, const Context& con
   auto tokenizer = read_file(*tokenizer_path);
   if (!tokenizer) return forward_error(tokenizer);
 
-  return compile_llama(*model, {.settings = *std::move(settings),
-                                .dialect = *std::move(dialect),
-                                .model_name = fs::path(*checkpoint).filename().string(),
-                                .tokenizer = *std::move(tokenizer)});
+  return compile_llama(
+      *model, {.settings = *std::move(settings),
+               .dialect = *std::move(dialect),
+               .model_name = fs::path(*checkpoint).filename().string(),
+               .tokenizer = *std::move(tokenizer),
+               .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor});
 }
 
 Result<Image> open_image(const ModelOptions& options) {
-  if (options.machine.named() || !options.tokenizer.empty()) {
+  if (options.machine.named() || !options.tokenizer.empty() || !options.scales.empty()) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),
@@ -95,7 +97,7 @@ Result<Image> open_image(const ModelOptions& options) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
+void add_model_and_machine_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("MODEL", options.model,
                   "A llama2.c checkpoint, a folder with one, or an image folder")
@@ -105,6 +107,16 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Tokenizer of a checkpoint; default: tok*.bin or tokenizer.bin beside it")
       ->type_name("FILE");
   add_machine_options(command, options.machine);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  add_model_and_machine_options(command, options);
+  command
+      .add_option("--scales", options.scales,
+                  "Scales of quantised weights: floor (default), as the machine stores, or search, "
+                  "those of least error")
+      ->check(CLI::IsMember({"floor", "search"}))
+      ->type_name("RULE");
 }
 
 Result<Image> open_model(const ModelOptions& options, const Context& context) {

@@ -13,9 +13,13 @@ struct ModelOptions {
   std::string model;      // checkpoint, folder with one, or image folder
   std::string tokenizer;  // empty: the one beside the checkpoint
   MachineOptions machine;
+  std::string scales;  // how weights are quantised: floor (empty: the same) or search
 };
 
+/// MODEL --tokenizer --scales and the machine options.
 void add_model_options(CLI::App& command, ModelOptions& options);
+/// The same without --scales, for a command with an option of that name.
+void add_model_and_machine_options(CLI::App& command, ModelOptions& options);
 
 /// The image, loaded or compiled. Machine options make no sense for an image, which has settings of
 /// its own: naming some is an error.

@@ -249,9 +249,9 @@ Result<Image> compile_llama(const LlamaModel& model, const CompileOptions& optio
   image.fp_mem = make_fp_mem(model, *plan, settings, lowest);
   image.int_mem.assign(plan->integers.used(), 0);
   add_segments(image.hbm, "weights", plan->weights, plan->scale_offset,
-               pack_weights(model, *tiling, settings.hbm_m_weight_type));
+               pack_weights(model, *tiling, settings.hbm_m_weight_type, options.scales));
   add_segments(image.hbm, "embedding", plan->embedding, plan->scale_offset,
-               pack_embedding(model, *tiling, settings.hbm_v_act_type));
+               pack_embedding(model, *tiling, settings.hbm_v_act_type, options.scales));
   add_segments(image.hbm, "rope table", plan->rope, plan->scale_offset, std::move(rope->tensor));
   add_segments(image.hbm, "constants", plan->constants, plan->scale_offset,
                make_constants(*tiling, settings.hbm_v_act_type, lowest));

@@ -9,14 +9,16 @@
 #include "plena/config/settings.h"
 #include "plena/isa/dialect.h"
 #include "plena/model/llama.h"
+#include "plena/numerics/scale_search.h"
 
 namespace plena {
 
 struct CompileOptions {
   Settings settings;
   Dialect dialect;
-  std::string model_name;  // file name of the source, for people
-  Bytes tokenizer;         // goes into the image as it is
+  std::string model_name;               // file name of the source, for people
+  Bytes tokenizer;                      // goes into the image as it is
+  ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
 };
 
 /// Compiles decoding of one token. The machine computes everything from the token's embedding to

@@ -88,13 +88,14 @@ std::uint64_t weight_tiles(const LlamaConfig& config, const LlamaTiling& tiling)
   return 1 + config.layers * layer + dim * tiling.vocab_tiles;
 }
 
-QuantisedTensor pack_weights(const LlamaModel& model, const LlamaTiling& tiling, DataType type) {
+QuantisedTensor pack_weights(const LlamaModel& model, const LlamaTiling& tiling, DataType type,
+                             ScaleRule scales) {
   const LlamaConfig& config = model.config;
   const Lanes lanes{dense_lanes(config.dim, tiling.mlen),
                     dense_lanes(config.hidden_dim, tiling.mlen),
                     dense_lanes(config.vocab, tiling.mlen), query_lanes(config, tiling),
                     key_lanes(config, tiling)};
-  Quantiser stream(type);
+  Quantiser stream(type, scales);
   append_rotation(stream, tiling.mlen);
   LayerPacker packer(stream, config, tiling, lanes);
   for (const LlamaLayer& layer : model.layers) packer.append(layer);
@@ -102,10 +103,11 @@ QuantisedTensor pack_weights(const LlamaModel& model, const LlamaTiling& tiling,
   return std::move(stream).finish();
 }
 
-QuantisedTensor pack_embedding(const LlamaModel& model, const LlamaTiling& tiling, DataType type) {
+QuantisedTensor pack_embedding(const LlamaModel& model, const LlamaTiling& tiling, DataType type,
+                               ScaleRule scales) {
   const std::size_t dim = model.config.dim;
   std::vector<float> row(std::size_t{tiling.dim_tiles} * tiling.mlen, 0.0F);
-  Quantiser stream(type);
+  Quantiser stream(type, scales);
   for (std::size_t token = 0; token < model.config.vocab; ++token) {
     const auto values = model.token_embedding.subspan(token * dim, dim);
     std::copy(values.begin(), values.end(), row.begin());

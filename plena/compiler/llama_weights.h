@@ -16,9 +16,11 @@ std::uint64_t weight_tiles(const LlamaConfig& config, const LlamaTiling& tiling)
 
 /// The stream. RMSNorm's gain and sqrt(dim) are folded into the product that follows it, the
 /// scale 1/sqrt(head_dim) into q, and a sign into gate and up (see emit_swiglu).
-QuantisedTensor pack_weights(const LlamaModel& model, const LlamaTiling& tiling, DataType type);
+QuantisedTensor pack_weights(const LlamaModel& model, const LlamaTiling& tiling, DataType type,
+                             ScaleRule scales = ScaleRule::Floor);
 
 /// Rows [vocab][dim tiles * mlen].
-QuantisedTensor pack_embedding(const LlamaModel& model, const LlamaTiling& tiling, DataType type);
+QuantisedTensor pack_embedding(const LlamaModel& model, const LlamaTiling& tiling, DataType type,
+                               ScaleRule scales = ScaleRule::Floor);
 
 }  // namespace plena

@@ -17,7 +17,8 @@ std::size_t whole_unit(DataType type) {
 
 }  // namespace
 
-Quantiser::Quantiser(DataType type) : codec_(type, kFp32), unit_(whole_unit(type)) {}
+Quantiser::Quantiser(DataType type, ScaleRule rule)
+    : codec_(type, kFp32), rule_(rule), unit_(whole_unit(type)) {}
 
 void Quantiser::append(std::span<const float> values) {
   count_ += values.size();
@@ -38,9 +39,13 @@ void Quantiser::encode_pending(std::size_t n) {
   const std::size_t scale_bytes = type.is_mx() ? n / type.block : 0;
   tensor_.elements.resize(tensor_.elements.size() + element_bytes);
   tensor_.scales.resize(tensor_.scales.size() + scale_bytes);
-  codec_.encode(pending_.data(), n,
-                tensor_.elements.data() + tensor_.elements.size() - element_bytes,
-                tensor_.scales.data() + tensor_.scales.size() - scale_bytes);
+  std::uint8_t* elements = tensor_.elements.data() + tensor_.elements.size() - element_bytes;
+  std::uint8_t* scales = tensor_.scales.data() + tensor_.scales.size() - scale_bytes;
+  if (rule_ == ScaleRule::LeastError && type.is_mx()) {
+    encode_with_least_error(type, pending_.data(), n, elements, scales);
+  } else {
+    codec_.encode(pending_.data(), n, elements, scales);
+  }
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(n));
 }
 

@@ -9,6 +9,7 @@
 #include "plena/compiler/tiling.h"
 #include "plena/config/data_type.h"
 #include "plena/numerics/hbm_codec.h"
+#include "plena/numerics/scale_search.h"
 
 namespace plena {
 
@@ -18,10 +19,11 @@ struct QuantisedTensor {
   std::vector<std::uint8_t> scales;
 };
 
-/// Quantises values as they come (semantics 5.2), whole blocks at a time.
+/// Quantises values as they come, whole blocks at a time: as the machine stores (semantics 5.2), or
+/// with the scales of least error.
 class Quantiser {
  public:
-  explicit Quantiser(DataType type);
+  explicit Quantiser(DataType type, ScaleRule rule = ScaleRule::Floor);
 
   void append(std::span<const float> values);
 
@@ -35,6 +37,7 @@ class Quantiser {
   void encode_pending(std::size_t n);
 
   HbmCodec codec_;
+  ScaleRule rule_;
   std::size_t unit_;  // elements of the least whole number of blocks and bytes
   std::uint64_t count_ = 0;
   std::vector<float> pending_;

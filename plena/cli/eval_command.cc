@@ -1,0 +1,271 @@
+// plena eval MODEL --text FILE: perplexity, for one machine or a table of number formats.
+#include <algorithm>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "plena/cli/commands.h"
+#include "plena/cli/interrupt.h"
+#include "plena/cli/model_options.h"
+#include "plena/model/tokenizer.h"
+#include "plena/runtime/perplexity.h"
+
+namespace plena {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Ids = std::vector<std::uint32_t>;
+
+constexpr std::string_view kSeparator = "<|endoftext|>";
+
+struct EvalOptions {
+  ModelOptions model;
+  std::string text;
+  SlidingWindow window;
+  std::vector<std::string> weights, kv, scales;  // formats to compare; empty: the settings' own
+
+  [[nodiscard]] bool compares() const { return !weights.empty() || !kv.empty() || !scales.empty(); }
+};
+
+// One row of the table: what is set beyond the machine options. Empty: as it is.
+struct Format {
+  std::string weights, kv, scales;
+};
+
+struct Row {
+  Format format;  // names of the types, resolved
+  PerplexityReport report;
+};
+
+std::vector<std::string> or_default(const std::vector<std::string>& values) {
+  return values.empty() ? std::vector<std::string>{""} : values;
+}
+
+// Every combination, the scale rule changing fastest. A plain type has no scales to choose.
+std::vector<Format> formats_of(const EvalOptions& options) {
+  std::vector<Format> formats;
+  for (const auto& kv : or_default(options.kv)) {
+    for (const auto& weights : or_default(options.weights)) {
+      const auto type = DataType::parse(weights);
+      const bool plain = !weights.empty() && type && !type->is_mx();
+      for (const auto& scales : or_default(options.scales)) {
+        if (plain && scales == "search" && options.scales.size() > 1) continue;
+        formats.push_back({weights, kv, scales});
+      }
+    }
+  }
+  return formats;
+}
+
+ModelOptions with_format(ModelOptions model, const Format& format) {
+  auto& set = model.machine.assignments;
+  if (!format.weights.empty()) set.push_back("HBM_M_WEIGHT_TYPE=" + format.weights);
+  if (!format.kv.empty()) {
+    set.push_back("HBM_M_KV_TYPE=" + format.kv);
+    set.push_back("HBM_V_KV_TYPE=" + format.kv);
+  }
+  if (!format.scales.empty()) model.scales = format.scales;
+  return model;
+}
+
+// Documents between lines `<|endoftext|>`, without the newline before that line or at the end.
+std::vector<std::string_view> split_documents(std::string_view text) {
+  std::vector<std::string_view> documents;
+  std::size_t begin = 0;
+  const auto add = [&](std::size_t end) {
+    std::string_view document = text.substr(begin, end - begin);
+    if (document.ends_with('\n')) document.remove_suffix(1);
+    if (!document.empty()) documents.push_back(document);
+  };
+  for (std::size_t line = 0; line < text.size();) {
+    const std::size_t end = std::min(text.find('\n', line), text.size());
+    if (text.substr(line, end - line) == kSeparator) {
+      add(line);
+      begin = std::min(end + 1, text.size());
+    }
+    line = end + 1;
+  }
+  add(text.size());
+  return documents;
+}
+
+std::vector<Ids> encode_documents(std::string_view text, const Tokenizer& tokenizer) {
+  std::vector<Ids> documents;
+  for (const std::string_view document : split_documents(text)) {
+    documents.push_back(tokenizer.encode(document));
+  }
+  return documents;
+}
+
+// A line on the terminal that says how far a row of the table is.
+class Progress {
+ public:
+  Progress(const Context& context, std::string name, std::uint64_t steps)
+      : shown_(context.shows_progress() && steps > 0), name_(std::move(name)), steps_(steps) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+  void step() {
+    if (!shown_ || ++done_ * 100 / steps_ == percent_) return;
+    percent_ = done_ * 100 / steps_;
+    fmt::print(stderr, "\r{}: {} %", name_, percent_);
+  }
+
+ private:
+  bool shown_;
+  std::string name_;
+  std::uint64_t steps_;
+  std::uint64_t done_ = 0;
+  std::uint64_t percent_ = 0;
+};
+
+Result<Row> evaluate(const EvalOptions& options, const Format& format, std::string_view text,
+                     const Context& context) {
+  const auto image = open_model(with_format(options.model, format), context);
+  if (!image) return tl::unexpected(image.error());
+  const auto tokenizer =
+      Tokenizer::parse(image->tokenizer, image->manifest.vocab, "the image's tokenizer");
+  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  RunOptions run_options;
+  run_options.interrupted = &interrupted();
+  auto session = Session::create(*image, run_options);
+  if (!session) return tl::unexpected(session.error());
+
+  const auto documents = encode_documents(text, *tokenizer);
+  Row row{{image->settings.hbm_m_weight_type.name(), image->settings.hbm_m_kv_type.name(),
+           format.scales.empty() ? options.model.scales : format.scales},
+          {}};
+  Progress progress(context, row.format.weights,
+                    count_steps(documents, options.window, image->manifest.context));
+  auto report = score(*session, documents, options.window, [&] { progress.step(); });
+  if (!report) return forward_error(report);
+  if (report->scored == 0) {
+    return fail_with_hint(ErrorCode::Format, fmt::format("{} has nothing to score", options.text),
+                          "a document needs at least one token after BOS");
+  }
+  row.report = *report;
+  return row;
+}
+
+std::string scales_name(const Format& format) {
+  const auto type = DataType::parse(format.weights);
+  if (type && !type->is_mx()) return "-";
+  return format.scales.empty() ? "floor" : format.scales;
+}
+
+Json to_json(const Row& row) {
+  const PerplexityReport& report = row.report;
+  return {{"weights", row.format.weights},
+          {"kv", row.format.kv},
+          {"scales", scales_name(row.format)},
+          {"perplexity", report.perplexity()},
+          {"negative_log_likelihood", report.negative_log_likelihood},
+          {"documents", report.documents},
+          {"scored", report.scored},
+          {"top1_hits", report.top1_hits},
+          {"steps", report.steps},
+          {"host_seconds", report.seconds},
+          {"host_tokens_per_second", report.tokens_per_second()}};
+}
+
+void print_table(const std::vector<Row>& rows) {
+  std::size_t weights = 7;
+  std::size_t kv = 2;
+  for (const Row& row : rows) {
+    weights = std::max(weights, row.format.weights.size());
+    kv = std::max(kv, row.format.kv.size());
+  }
+  const double first = rows.front().report.perplexity();
+  print("{:<{}}  {:<{}}  {:<6}  {:>10}  {:>8}  {:>6}\n", "weights", weights, "KV", kv, "scales",
+        "perplexity", "change", "top-1");
+  for (const Row& row : rows) {
+    const double perplexity = row.report.perplexity();
+    print("{:<{}}  {:<{}}  {:<6}  {:>10.4f}  {:>+6.2f} %  {:>4.1f} %\n", row.format.weights,
+          weights, row.format.kv, kv, scales_name(row.format), perplexity,
+          100 * (perplexity / first - 1), 100 * row.report.top1_share());
+  }
+}
+
+Status check_formats(const EvalOptions& options) {
+  for (const auto* types : {&options.weights, &options.kv}) {
+    for (const auto& type : *types) {
+      if (auto known = DataType::parse(type); !known) return forward_error(known);
+    }
+  }
+  if (options.compares() && is_image_folder(options.model.model)) {
+    return fail_with_hint(ErrorCode::Usage,
+                          fmt::format("{} is an image, its formats are fixed", options.model.model),
+                          "name the model it was compiled from");
+  }
+  return {};
+}
+
+Result<int> evaluate_formats(const EvalOptions& options, const Context& context) {
+  if (auto checked = check_formats(options); !checked) return tl::unexpected(checked.error());
+  const auto text = read_text(options.text);
+  if (!text) return tl::unexpected(text.error());
+  std::vector<Row> rows;
+  for (const Format& format : formats_of(options)) {
+    auto row = evaluate(options, format, *text, context);
+    if (!row) return forward_error(row);
+    rows.push_back(*std::move(row));
+  }
+  if (context.json) {
+    Json json = {{"model", options.model.model}, {"text", options.text}};
+    for (const Row& row : rows) json["formats"].push_back(to_json(row));
+    print("{}\n", json.dump(2));
+    return 0;
+  }
+  print_table(rows);
+  const PerplexityReport& report = rows.back().report;
+  if (!context.quiet) {
+    fmt::print(stderr, "{} documents, {} tokens scored, {} runs a format, {:.0f} tokens/s\n",
+               report.documents, report.scored, report.steps, report.tokens_per_second());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app, Context& context) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand("eval", "Perplexity of a text on the simulated machine");
+  add_model_and_machine_options(*command, options->model);
+  command
+      ->add_option("--text", options->text,
+                   "Text to score; lines <|endoftext|> separate documents, each starts with BOS")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--window", options->window.length,
+                   "Tokens a window, from position 0 each; default: the model's context")
+      ->type_name("N");
+  command
+      ->add_option("--stride", options->window.stride,
+                   "Tokens from one window to the next; default: half a window")
+      ->type_name("N");
+  command
+      ->add_option("--weights", options->weights,
+                   "Compare these types of weights: bf16,mxfp8_e4m3,mxint8:block32,…")
+      ->delimiter(',')
+      ->type_name("TYPES");
+  command->add_option("--kv", options->kv, "Compare these types of the KV cache")
+      ->delimiter(',')
+      ->type_name("TYPES");
+  command
+      ->add_option("--scales", options->scales,
+                   "Compare how weights get their scales: floor (default), search or both")
+      ->check(CLI::IsMember({"floor", "search"}))
+      ->delimiter(',')
+      ->type_name("RULES");
+  command->footer("Every combination of the lists is a row; changes are against the first.");
+  command->callback([&context, options] {
+    context.body = [&context, options] { return evaluate_formats(*options, context); };
+  });
+}
+
+}  // namespace plena
