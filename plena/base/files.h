@@ -15,8 +15,8 @@ namespace plena {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// What read_file() takes at most, so that /dev/zero or a runaway pipe is an error and not the end of
-/// the machine's memory. Larger files are mapped.
+/// What read_file() takes at most, so that /dev/zero or a runaway pipe is an error and not the end
+/// of the machine's memory. Larger files are mapped.
 inline constexpr std::uint64_t kMostBytesRead = std::uint64_t{256} << 20;
 
 Result<Bytes> read_file(const std::string& path);

@@ -54,8 +54,4 @@ class Statistics final : public Observer {
 std::string to_text(const Statistics& statistics);
 nlohmann::ordered_json to_json(const Statistics& statistics);
 
-/// Products one instruction adds to accumulators: BLEN x BLEN x MLEN of M_MM, …; 0 outside the
-/// array.
-std::uint64_t multiply_adds_of(Op op, const Settings& settings, const Dialect& dialect);
-
 }  // namespace plena

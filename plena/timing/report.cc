@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plena/machine/work.h"
+
 namespace plena {
 
 namespace {
@@ -34,7 +36,7 @@ Work work_of(const Timing& timing, const Settings& settings, const Dialect& dial
     const TimedInstruction& i = timing.program().timed[pc];
     const std::uint64_t executions = accounts[pc].executions;
     work.instructions += executions;
-    work.multiply_adds += executions * products_of(i.op, settings, dialect);
+    work.multiply_adds += executions * multiply_adds_of(i.op, settings, dialect);
     if (i.unit == Unit::Vector) work.vector_rows += executions;
   }
   work.hbm_bytes = timing.hbm().traffic().total() * kBurstBytes;

@@ -41,7 +41,4 @@ struct Roofline {
 Roofline make_roofline(const Work& work, const Settings& settings, const PeakRate& peak,
                        bool one_issue_a_cycle);
 
-/// Products one instruction adds to accumulators: BLEN·BLEN·MLEN of M_MM, …; 0 outside the array.
-std::uint64_t products_of(Op op, const Settings& settings, const Dialect& dialect);
-
 }  // namespace plena
