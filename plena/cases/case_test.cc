@@ -1,33 +1,17 @@
 // The case archives and the conformance bundles, whole; and that a wrong expectation is noticed.
 #include "plena/cases/case.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
-#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 #include "plena/cases/bundle.h"
 #include "plena/cases/collect.h"
+#include "plena/cases/unpacked_archive.h"
 
 namespace plena {
 namespace {
-
-// Unpacks an archive into a fresh folder that is removed at the end.
-class Unpacked {
- public:
-  explicit Unpacked(const std::string& archive) {
-    const std::string command = "tar --zstd -xf '" + archive + "' -C '" + folder() + "'";
-    ok_ = std::system(command.c_str()) == 0;
-  }
-  [[nodiscard]] std::string folder() const { return scratch_.path(); }
-  [[nodiscard]] bool ok() const { return ok_; }
-
- private:
-  ScratchFolder scratch_;
-  bool ok_ = false;
-};
 
 void expect_all_pass(const std::string& root, std::size_t count) {
   const auto folders = collect_cases({root});
@@ -43,14 +27,14 @@ void expect_all_pass(const std::string& root, std::size_t count) {
 // The counts are those of the archives: a folder that is overlooked would be a silent pass.
 TEST(CaseArchives, EveryDirectedCasePasses) {
   PLENA_NEEDS_SHARED();
-  const Unpacked archive(shared_data() + "/vectors/isa/directed.tar.zst");
+  const UnpackedArchive archive(shared_data() + "/vectors/isa/directed.tar.zst");
   ASSERT_TRUE(archive.ok());
   expect_all_pass(archive.folder(), 454);
 }
 
 TEST(CaseArchives, EveryRandomCasePasses) {
   PLENA_NEEDS_SHARED();
-  const Unpacked archive(shared_data() + "/vectors/isa/random.tar.zst");
+  const UnpackedArchive archive(shared_data() + "/vectors/isa/random.tar.zst");
   ASSERT_TRUE(archive.ok());
   expect_all_pass(archive.folder(), 300);
 }

@@ -1,37 +1,21 @@
 // The case archives and the compiled kernels with a clock: values stay, cycles add up, profiles
 // bound each other, and transfers are counted where the engine makes them.
-#include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
-#include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
 #include "plena/cases/bundle.h"
 #include "plena/cases/case.h"
 #include "plena/cases/collect.h"
 #include "plena/cases/compare.h"
 #include "plena/cases/emulator_run.h"
+#include "plena/cases/unpacked_archive.h"
 #include "plena/timing/ideal_hbm.h"
 #include "plena/timing/timing.h"
 
 namespace plena {
 namespace {
-
-// Unpacks an archive into a fresh folder that is removed at the end.
-class Unpacked {
- public:
-  explicit Unpacked(const std::string& archive) {
-    const std::string command = "tar --zstd -xf '" + archive + "' -C '" + folder() + "'";
-    ok_ = std::system(command.c_str()) == 0;
-  }
-  [[nodiscard]] std::string folder() const { return scratch_.path(); }
-  [[nodiscard]] bool ok() const { return ok_; }
-
- private:
-  ScratchFolder scratch_;
-  bool ok_ = false;
-};
 
 std::vector<std::string> folders_in(const std::string& root) {
   auto folders = collect_cases({root});
@@ -107,7 +91,7 @@ void check_case(const Case& test) {
 }
 
 void check_archive(const std::string& archive) {
-  const Unpacked unpacked(archive);
+  const UnpackedArchive unpacked(archive);
   ASSERT_TRUE(unpacked.ok());
   for (const std::string& folder : folders_in(unpacked.folder())) {
     const auto test = load_case(folder);
@@ -154,7 +138,7 @@ class RowChecker final : public Observer {
 TEST(Archives, TransfersMoveTheBytesTheEngineMoves) {
   PLENA_NEEDS_SHARED();
   RowChecker checker;
-  const Unpacked unpacked(shared_data() + "/vectors/isa/random.tar.zst");
+  const UnpackedArchive unpacked(shared_data() + "/vectors/isa/random.tar.zst");
   for (const std::string& folder : folders_in(unpacked.folder())) {
     const auto test = load_case(folder);
     const auto program = prepare(test->words, test->settings, test->dialect);
