@@ -9,6 +9,7 @@
 
 #include "plena/base/error.h"
 #include "plena/base/files.h"
+#include "plena/model/model.h"
 
 namespace plena {
 
@@ -54,5 +55,8 @@ struct LlamaModel {
 /// means an untied output matrix). The file is mapped, not read; every size is checked against the
 /// file's length.
 Result<LlamaModel> open_llama2c(const std::string& path);
+
+/// The same model in the general description.
+Model describe(const LlamaModel& llama);
 
 }  // namespace plena

@@ -1,10 +1,12 @@
 // Opening llama2.c checkpoints, version 0: seven int32, then f32 tensors up to the end of the file.
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "plena/model/llama.h"
+#include "plena/model/rotary.h"
 
 namespace plena {
 
@@ -170,6 +172,51 @@ Result<LlamaModel> open_llama2c(const std::string& path) {
   model.config = checkpoint->config;
   model.storage = std::make_shared<const MappedFile>(*std::move(file));
   bind_tensors(model, model.storage->bytes().subspan(kHeaderBytes), checkpoint->tied);
+  return model;
+}
+
+Model describe(const LlamaModel& llama) {
+  const LlamaConfig& c = llama.config;
+  const auto vector = [](std::span<const float> v) { return Tensor::f32(v, 1, v.size()); };
+  const auto matrix = [](std::span<const float> v, std::uint64_t columns) {
+    return Tensor::f32(v, v.size() / columns, columns);
+  };
+
+  Model model;
+  model.architecture = "llama2.c";
+  model.config.hidden = c.dim;
+  model.config.heads = c.heads;
+  model.config.kv_heads = c.kv_heads;
+  model.config.head_dim = c.head_dim();
+  model.config.ffn = c.hidden_dim;
+  model.config.vocab = c.vocab;
+  model.config.context = c.context;
+  model.config.norm_epsilon = c.norm_epsilon;
+  model.config.score_scale = 1 / std::sqrt(static_cast<float>(c.head_dim()));
+  model.config.pairing = RotaryPairing::Neighbours;
+  model.config.rotary = {plain_rotary(c.rope_theta, c.head_dim())};
+  model.config.layers.resize(c.layers);
+
+  model.embedding = matrix(llama.token_embedding, c.dim);
+  for (const LlamaLayer& layer : llama.layers) {
+    LayerWeights weights;
+    weights.attention_norm.weight = vector(layer.attention_norm);
+    weights.q.weight = matrix(layer.wq, c.dim);
+    weights.k.weight = matrix(layer.wk, c.dim);
+    weights.v.weight = matrix(layer.wv, c.dim);
+    weights.o.weight = matrix(layer.wo, c.dim);
+    weights.ffn_norm.weight = vector(layer.ffn_norm);
+    weights.ffn.gate.weight = matrix(layer.w1, c.dim);
+    weights.ffn.up.weight = matrix(layer.w3, c.dim);
+    weights.ffn.down.weight = matrix(layer.w2, c.hidden_dim);
+    model.layers.push_back(std::move(weights));
+  }
+  model.final_norm.weight = vector(llama.final_norm);
+  model.output.weight = matrix(llama.output, c.dim);
+  model.tied = llama.output.data() == llama.token_embedding.data();
+  model.special.begin = 1;
+  model.special.ends = {2};
+  model.storage = {llama.storage};
   return model;
 }
 
