@@ -148,7 +148,8 @@ int run_command_line(CLI::App& app, Context& context, int argc, char** argv) {
     report(context, written.error());
     return exit_status(written.error().code);
   }
-  return interrupted() ? kInterrupted : status;
+  // A file that could not be written stops a run in the same way, and is why.
+  return interrupted() && status != kUsage ? kInterrupted : status;
 }
 
 }  // namespace plena

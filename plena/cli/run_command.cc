@@ -16,6 +16,7 @@
 #include "plena/cli/dialect_report.h"
 #include "plena/cli/interrupt.h"
 #include "plena/cli/program_source.h"
+#include "plena/cli/timeline_options.h"
 #include "plena/cli/timing_options.h"
 #include "plena/observe/memory_compare.h"
 #include "plena/observe/memory_image.h"
@@ -35,6 +36,7 @@ struct RunArguments {
   std::string program;
   MachineOptions machine;
   TimingOptions timing;
+  TimelineOptions timeline;
   std::vector<std::string> loads, dumps, expectations;
   Tolerance tolerance;
   bool statistics = false;
@@ -126,9 +128,16 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
     machine.pc = program.error().pc;
     return Stop{StopReason::Trapped, program.error()};
   }
-  auto clock =
-      make_clock(arguments.timing, instructions(**program), source.settings, source.dialect);
+  auto clock = make_clock(with_clock_for(arguments.timeline, arguments.timing),
+                          instructions(**program), source.settings, source.dialect);
   if (!clock) return forward_error(clock);
+  std::unique_ptr<Timeline> timeline;
+  if (*clock != nullptr) {
+    auto attached = Timeline::attach(arguments.timeline, **clock, source.program, source.settings,
+                                     source.dialect, arguments.program);
+    if (!attached) return forward_error(attached);
+    timeline = std::move(*attached);
+  }
   Observers observers;
   if (*clock != nullptr) observers.add(**clock);
   if (arguments.statistics)
@@ -147,6 +156,9 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
                   {.max_instructions = arguments.max_instructions,
                    .observer = observers.observer(),
                    .interrupted = &interrupted()});
+  if (timeline) {
+    if (auto finished = timeline->finish(); !finished) return forward_error(finished);
+  }
   if (warnings) report_warnings(*warnings, source.program, context);
   if (log) {
     if (auto finished = log->finish(); !finished) return forward_error(finished);
@@ -315,6 +327,7 @@ void add_run_command(CLI::App& app, Context& context) {
   command->add_flag("--warn-dialect", arguments->warn_dialect,
                     "Report where a plena-rs program meets a fault of the public emulator");
   add_timing_options(*command, arguments->timing);
+  add_timeline_options(*command, arguments->timeline);
   add_machine_options(*command, arguments->machine);
   command->callback([&context, arguments] {
     context.body = [&context, arguments] { return run_and_report(*arguments, context); };

@@ -12,6 +12,9 @@ using dram::Tick;
 // A memory that does nothing for a second while somebody waits will never do anything.
 constexpr std::uint64_t kPatienceFs = 1'000'000'000'000'000;
 
+// Commands whose listener is called once.
+constexpr std::size_t kToldTogether = 256;
+
 std::uint64_t tick_fs(const dram::Controller& controller) {
   return static_cast<std::uint64_t>(controller.settings().preset.tck_ps) * 1000 /
          static_cast<std::uint64_t>(controller.ticks_per_ck());
@@ -121,15 +124,19 @@ void DramHbm::hand_over(Tick edge) {
 }
 
 void DramHbm::set_listener(TimelineListener* listener) {
+  tell_commands();
   listener_ = listener;
   controller_.set_log(listener == nullptr ? nullptr : &log_);
 }
 
+void DramHbm::tell_commands() {
+  if (!log_.empty()) listener_->commanded(log_, clock_);
+  log_.clear();
+}
+
 void DramHbm::collect() {
-  if (!log_.empty()) [[unlikely]] {
-    listener_->commanded(log_, clock_);
-    log_.clear();
-  }
+  if (log_.size() >= kToldTogether) [[unlikely]]
+    tell_commands();
   controller_.take_completions([&](const dram::Completion& completion) {
     Transfer& transfer = transfers_[completion.id >> 32];
     transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
@@ -217,6 +224,13 @@ bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
   run([&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
   return failure_ || (transfer.unfinished == 0 && complete_cycle(transfer) <= horizon);
+}
+
+std::uint64_t DramHbm::queued_bursts() const {
+  std::uint64_t queued = 0;
+  for (std::uint32_t channel = 0; channel < controller_.settings().channels; ++channel)
+    queued += controller_.queued(channel, false) + controller_.queued(channel, true);
+  return queued;
 }
 
 // Completions become known in the order of their last commands, which for reads is the order of

@@ -28,6 +28,7 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override {
     return controller_.statistics();
   }
+  [[nodiscard]] std::uint64_t queued_bursts() const override;
   void set_listener(TimelineListener* listener) override;
   [[nodiscard]] const dram::Controller& controller() const { return controller_; }
 
@@ -55,6 +56,7 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] dram::Tick next_edge() const;
   void hand_over(dram::Tick edge);
   void collect();
+  void tell_commands();
   // Lets time go on until `done()`, up to and including tick `limit`.
   template <class Done>
   void run(Done&& done, dram::Tick limit = dram::kNever);

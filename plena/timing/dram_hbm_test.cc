@@ -63,6 +63,7 @@ TEST(DramHbm, TellsItsCommandsToWhoListens) {
   const auto hbm = memory("hbm2-2000");
   hbm->set_listener(&recorder);
   hbm->complete(hbm->start(kAtZero, kOneBurst));
+  hbm->set_listener(nullptr);
   EXPECT_EQ(recorder.commands, (std::vector{dram::Command::Activate, dram::Command::Read}));
   const auto to_read = static_cast<Cycle>(dram::find_dram_preset("hbm2-2000")->timings.nRCDRD);
   EXPECT_EQ(recorder.cycles, (std::vector<Cycle>{2, 2 + 2 + to_read - 1}));

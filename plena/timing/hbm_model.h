@@ -60,6 +60,8 @@ class HbmModel {
   [[nodiscard]] virtual std::optional<dram::ChannelStatistics> controller_statistics() const {
     return std::nullopt;
   }
+  /// Bursts in its queues at this moment of its own time.
+  [[nodiscard]] virtual std::uint64_t queued_bursts() const { return 0; }
   [[nodiscard]] const BurstTraffic& traffic() const { return traffic_; }
   /// Tells it of commands from now on, where there are any; null: nobody.
   virtual void set_listener(TimelineListener* /*listener*/) {}

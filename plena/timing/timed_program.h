@@ -80,4 +80,9 @@ constexpr std::uint32_t array_cycles(const Settings& settings) {
   return settings.blen + 4;
 }
 
+/// Cycles in which it fetches them.
+constexpr std::uint32_t fetch_cycles(const Settings& settings) {
+  return settings.blen + 5;
+}
+
 }  // namespace plena

@@ -37,7 +37,8 @@ class TimelineListener {
   virtual void issued(const IssueEvent& event) = 0;
   virtual void transferred(const TransferEvent& event) = 0;
   /// Commands a DRAM controller sent, in order within each channel; `clock` tells the cycles of
-  /// their ticks. The ideal memory and that of plena-rs tell none.
+  /// their ticks. Told some time later, the last when nobody listens any more. The ideal memory and
+  /// that of plena-rs tell none.
   virtual void commanded(std::span<const dram::CommandRecord> commands, const ClockRatio& clock);
 };
 
