@@ -9,9 +9,13 @@
 #include "plena/base/npy.h"
 #include "plena/cli/commands.h"
 #include "plena/cli/interrupt.h"
+#include "plena/cli/machine_time_report.h"
 #include "plena/cli/model_options.h"
+#include "plena/cli/timeline_options.h"
+#include "plena/cli/timing_options.h"
 #include "plena/model/tokenizer.h"
 #include "plena/runtime/generation.h"
+#include "plena/timing/report_text.h"
 
 namespace plena {
 
@@ -29,6 +33,9 @@ struct GenerateOptions {
   bool ids = false;
   std::string feed_file;
   std::string logits_file;
+  TimingOptions timing;
+  TimelineOptions timeline;
+  bool statistics = false;
 };
 constexpr std::int64_t kDefaultTokens = 256;
 
@@ -80,6 +87,9 @@ struct Outcome {
   std::vector<float> logits;  // [ids, vocab], where asked for
   std::optional<Generation> generation;
   std::optional<FeedReport> feed;
+  std::size_t prompt = 1;  // steps until the first token was sampled
+  std::optional<MachineTime> machine;
+  std::optional<TimingReport> timing;
 
   [[nodiscard]] double seconds() const { return generation ? generation->seconds : feed->seconds; }
   [[nodiscard]] double tokens_per_second() const {
@@ -123,11 +133,49 @@ Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, S
     return {};
   }
   Sampler sampler(options.sampling);
+  const Ids prompt = tokenizer.encode(options.prompt);
+  outcome.prompt = prompt.size();
   auto generation =
-      generate(session, sampler, tokenizer.encode(options.prompt),
+      generate(session, sampler, prompt,
                static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)), hooks);
   if (!generation) return tl::unexpected(generation.error());
   outcome.generation = *std::move(generation);
+  return {};
+}
+
+// The clock of a run with --timing or --trace, and what draws it; both empty otherwise.
+struct Clockwork {
+  std::unique_ptr<Timing> clock;
+  std::unique_ptr<Timeline> timeline;
+};
+
+Result<Clockwork> start_clock(const GenerateOptions& options, Session& session) {
+  const Machine& machine = session.machine();
+  auto clock = make_clock(with_clock_for(options.timeline, options.timing), session.instructions(),
+                          machine.settings, machine.dialect);
+  if (!clock) return forward_error(clock);
+  Clockwork works{std::move(*clock), nullptr};
+  if (works.clock == nullptr) {
+    if (!options.statistics) return works;
+    return fail_with_hint(ErrorCode::Usage, "--stats counts nothing without a clock",
+                          "add --timing pipelined");
+  }
+  auto timeline = Timeline::attach(options.timeline, *works.clock, session.program(),
+                                   machine.settings, machine.dialect, options.model.model);
+  if (!timeline) return forward_error(timeline);
+  works.timeline = std::move(*timeline);
+  session.set_clock(works.clock.get());
+  return works;
+}
+
+Status stop_clock(Clockwork& works, const Session& session, Outcome& outcome) {
+  if (works.timeline) {
+    if (auto finished = works.timeline->finish(); !finished) return finished;
+  }
+  if (works.clock == nullptr || session.step_ends().empty()) return {};
+  outcome.timing = make_report(*works.clock, session.machine().settings, session.machine().dialect,
+                               session.program().regions);
+  outcome.machine = machine_time(session.step_ends(), outcome.prompt, outcome.timing->clock_mhz);
   return {};
 }
 
@@ -144,12 +192,14 @@ Json to_json(const Outcome& outcome, const std::string& model) {
   json["steps"] = outcome.ids.size();
   json["host_seconds"] = outcome.seconds();
   json["host_tokens_per_second"] = outcome.tokens_per_second();
+  if (outcome.machine) json["machine"] = to_json(*outcome.machine, *outcome.timing);
   return json;
 }
 
 void print_summary(const Outcome& outcome) {
   fmt::print(stderr, "{} tokens in {:.0f} ms on this host, {:.0f} tokens/s\n", outcome.ids.size(),
              outcome.seconds() * 1e3, outcome.tokens_per_second());
+  if (outcome.machine) fmt::print(stderr, "{}", to_text(*outcome.machine, *outcome.timing));
   if (!outcome.feed || outcome.feed->scored == 0) return;
   const auto scored = static_cast<double>(outcome.feed->scored);
   fmt::print(stderr, "perplexity {:.4f}, the fed token was the likeliest at {:.1f} %\n",
@@ -168,13 +218,17 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   run_options.interrupted = &interrupted();
   auto session = Session::create(*image, run_options);
   if (!session) return tl::unexpected(session.error());
+  auto works = start_clock(options, *session);
+  if (!works) return forward_error(works);
 
   Outcome outcome;
   const auto hooks = make_hooks(options, context, *tokenizer, outcome);
   const auto done = run_session(options, *tokenizer, *session, hooks, outcome);
   if (!context.json && !outcome.ids.empty()) print("\n");
   flush();
+  auto stopped = stop_clock(*works, *session, outcome);
   if (!done) return tl::unexpected(done.error());
+  if (!stopped) return tl::unexpected(stopped.error());
 
   if (!options.logits_file.empty()) {
     const std::uint64_t shape[] = {outcome.ids.size(), image->manifest.vocab};
@@ -183,10 +237,15 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   }
   if (context.json) {
     // Byte tokens may leave half a character, which JSON cannot hold.
-    print("{}\n", to_json(outcome, image->manifest.model)
-                      .dump(2, ' ', false, Json::error_handler_t::replace));
+    Json json = to_json(outcome, image->manifest.model);
+    if (outcome.timing)
+      json["timing"] = to_json(*outcome.timing, session->program(), session->machine().dialect);
+    print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (!context.quiet) {
     print_summary(outcome);
+    if (options.statistics)
+      fmt::print(stderr, "{}",
+                 to_text(*outcome.timing, session->program(), session->machine().dialect));
   }
   return 0;
 }
@@ -217,6 +276,12 @@ void add_generate_command(CLI::App& app, Context& context) {
                    "Feed these ids instead of sampling, and report their perplexity")
       ->type_name("IDS.json")
       ->excludes(prompt);
+  add_timing_options(*command, options->timing);
+  add_timeline_options(*command, options->timeline);
+  command
+      ->add_flag("--stats", options->statistics,
+                 "Say where the machine's cycles went, by cause, instruction, loop and operator")
+      ->group("Timing");
   command->add_option("--logits", options->logits_file, "Save the logits of every step, f32")
       ->type_name("FILE.npy");
   command->callback([&context, options] {

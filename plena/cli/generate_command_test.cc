@@ -63,6 +63,53 @@ TEST_F(GenerateCommand, TellsAStoryAndSumsUpOnStderr) {
   EXPECT_EQ(run_program({"generate", stories_, "--tokens", "1", "--quiet"}).err, "");
 }
 
+// The same text as without a clock; cycles of the steps add up to the total.
+TEST_F(GenerateCommand, TellsWhatTheMachineTakes) {
+  const std::vector<std::string> arguments = {"generate", stories_,    "--prompt",      "Once upon",
+                                              "--tokens", "3",         "--temperature", "0",
+                                              "--timing", "pipelined", "--hbm-preset",  "ideal"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), arguments.begin(), arguments.end());
+    return run_program(more);
+  };
+
+  const auto run = with({});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.out, "Once upon a time,\n");
+  EXPECT_THAT(run.err, HasSubstr("first token after "));
+  EXPECT_THAT(run.err, HasSubstr(" bytes of HBM a token"));
+  EXPECT_THAT(with({"--stats"}).err, HasSubstr("most expensive instructions"));
+
+  const auto json = Json::parse(with({"--json"}).out);
+  const auto& machine = json.at("machine");
+  EXPECT_EQ(machine.at("steps"), json.at("steps"));
+  EXPECT_EQ(machine.at("cycles"), json.at("timing").at("cycles"));
+  const double tokens = machine.at("tokens_after_the_first");
+  EXPECT_DOUBLE_EQ(machine.at("first_token_cycles").get<double>() +
+                       tokens * machine.at("cycles_per_token").get<double>(),
+                   machine.at("cycles").get<double>());
+  EXPECT_NEAR(machine.at("tokens_per_second").get<double>(),
+              1e9 / machine.at("cycles_per_token").get<double>(), 1e-6);
+  EXPECT_FALSE(machine.contains("picojoules_per_step"));
+}
+
+TEST_F(GenerateCommand, EnergyNeedsAProfileThatSaysWhatThingsCost) {
+  const auto profile = write("costly.toml", "base = \"pipelined\"\npicojoules_per_byte = 4\n");
+  const auto json = Json::parse(
+      run_program({"generate", stories_, "--tokens", "2", "--timing", profile, "--json"}).out);
+
+  const double bytes = json.at("timing").at("hbm").at("bytes_read").get<double>() +
+                       json.at("timing").at("hbm").at("bytes_written").get<double>();
+  EXPECT_DOUBLE_EQ(json.at("machine").at("picojoules_per_step").get<double>(),
+                   4 * bytes / json.at("steps").get<double>());
+}
+
+TEST_F(GenerateCommand, StatisticsAndPresetsNeedAClock) {
+  EXPECT_THAT(refusal({stories_, "--stats"}), HasSubstr("--timing pipelined"));
+  EXPECT_THAT(refusal({stories_, "--hbm-preset", "ideal"}), HasSubstr("--timing pipelined"));
+  EXPECT_THAT(refusal({stories_, "--timing", "pipelned"}), HasSubstr("pipelned"));
+}
+
 TEST_F(GenerateCommand, TheSeedDecidesTheText) {
   const auto text = [this](const char* seed) {
     return run_program({"generate", stories_, "--tokens", "12", "--temperature", "2", "--top-p",

@@ -7,6 +7,8 @@
 
 #include "plena/compiler/testing/toy_image.h"
 #include "plena/runtime/generation.h"
+#include "plena/runtime/machine_time.h"
+#include "plena/timing/hbm_choice.h"
 
 namespace plena {
 namespace {
@@ -37,6 +39,43 @@ TEST(Session, RunsTheProgramForATokenAtAPosition) {
   EXPECT_THAT(session.step(3, 1).value(), ElementsAre(7, 0, 0, 0));
   EXPECT_THAT(session.step(0, 2).value(), ElementsAre(0, 0, 1, 2));
   EXPECT_EQ(session.machine().retired, 3U * 7);
+}
+
+// pipelined: the two loads issue at 0 and 1, S_MUL_INT when the second is there (1 + 4), the third
+// load at 6, S_ADD_INT when that is there (6 + 4), S_ADDI_INT at 11, S_MAP_V_FP when its result is
+// there (11 + 3), complete 4 + VLEN later.
+TEST(Session, AClockGoesOnFromStepToStep) {
+  auto session = toy_session();
+  const auto profile = load_profile("pipelined").value();
+  const auto clock = Timing::create(profile, make_hbm(profile).value(), session.instructions(),
+                                    session.machine().settings, session.machine().dialect)
+                         .value();
+  session.set_clock(clock.get());
+
+  ASSERT_TRUE(session.step(1, 0));
+  ASSERT_TRUE(session.step(3, 1));
+  ASSERT_TRUE(session.step(0, 2));
+
+  const Cycle step = 14 + 4 + 64;
+  ASSERT_EQ(session.step_ends().size(), 3U);
+  EXPECT_EQ(session.step_ends()[0].cycles, step);
+  EXPECT_EQ(session.step_ends()[2].cycles, 3 * step);
+  EXPECT_EQ(session.step_ends()[2].hbm_bytes, 0U);
+}
+
+TEST(MachineTime, TheFirstTokenComesAfterThePromptAndTheOthersAfterIt) {
+  const std::vector<StepEnd> steps = {{1000, 50}, {2500, 100}, {3000, 160}, {4000, 240}};
+
+  const auto time = machine_time(steps, 2, 1000);
+
+  EXPECT_EQ(time.total, 4000U);
+  EXPECT_EQ(time.first_token, 2500U);
+  EXPECT_EQ(time.tokens, 2U);
+  EXPECT_EQ(*time.cycles_per_token(), 750);
+  EXPECT_EQ(*time.bytes_per_token(), 70);
+  EXPECT_DOUBLE_EQ(*time.tokens_per_second(), 2 / 1500e-9);
+  EXPECT_FALSE(machine_time(steps, 4, 1000).cycles_per_token());
+  EXPECT_EQ(machine_time({}, 1, 1000).total, 0U);
 }
 
 TEST(Session, RefusesWhatTheImageCannotTake) {

@@ -42,11 +42,21 @@ Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t 
   if (interrupted != nullptr && *interrupted) return fail(ErrorCode::Interrupted, "interrupted");
   write_inputs(token, position);
   machine_.pc = 0;
-  const Stop stop = run(machine_, *prepared_, run_options_);
+  RunOptions options = run_options_;
+  if (clock_ != nullptr) options.observer = clock_;
+  const Stop stop = run(machine_, *prepared_, options);
   if (stop.trap) return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
   if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
+  if (auto ended = end_step(); !ended) return tl::unexpected(ended.error());
   read_logits();
   return std::span<const float>(logits_);
+}
+
+Status Session::end_step() {
+  if (clock_ == nullptr) return {};
+  if (auto drained = clock_->drain(); !drained) return drained;
+  step_ends_.push_back({clock_->model().total(), clock_->hbm().traffic().total() * kBurstBytes});
+  return {};
 }
 
 void Session::write_inputs(std::uint32_t token, std::uint32_t position) {

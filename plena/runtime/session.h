@@ -10,8 +10,15 @@
 #include "plena/compiler/image.h"
 #include "plena/machine/machine.h"
 #include "plena/sim/engine.h"
+#include "plena/timing/timing.h"
 
 namespace plena {
+
+/// What the clock says at the end of a step, from the first step on.
+struct StepEnd {
+  Cycle cycles = 0;
+  std::uint64_t hbm_bytes = 0;  // whole bursts
+};
 
 class Session {
  public:
@@ -27,12 +34,24 @@ class Session {
   /// left them.
   Result<std::span<const float>> step(std::uint32_t token, std::uint32_t position);
 
+  /// From now on steps are timed by `clock`, which was made for instructions() on this machine and
+  /// must outlive them; null: by nobody. Time goes on from step to step, the host takes none.
+  void set_clock(Timing* clock) { clock_ = clock; }
+  /// When each timed step ended: its last result and transfer complete.
+  [[nodiscard]] const std::vector<StepEnd>& step_ends() const { return step_ends_; }
+
+  /// The program as the machine decodes it.
+  [[nodiscard]] const std::vector<Instruction>& instructions() const {
+    return plena::instructions(*prepared_);
+  }
+  [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
 
  private:
   Session() = default;
   void write_inputs(std::uint32_t token, std::uint32_t position);
+  Status end_step();
   void read_logits();
 
   Manifest manifest_;
@@ -41,6 +60,8 @@ class Session {
   std::shared_ptr<const PreparedProgram> prepared_;
   RunOptions run_options_;
   std::vector<float> logits_;  // [vocab]
+  Timing* clock_ = nullptr;
+  std::vector<StepEnd> step_ends_;
 };
 
 }  // namespace plena
