@@ -10,7 +10,7 @@
 #include "plena/compiler/compile.h"
 #include "plena/model/llama.h"
 #include "plena/runtime/session.h"
-#include "plena/timing/ideal_hbm.h"
+#include "plena/timing/hbm_choice.h"
 #include "plena/timing/timing.h"
 
 namespace plena {
@@ -18,14 +18,15 @@ namespace {
 
 constexpr const char* kNoClock = "none";
 
-std::unique_ptr<Timing> make_clock(const std::string& profile,
-                                   const std::vector<Instruction>& program,
+// `name`: a profile over the ideal memory, or with the memory's preset behind a slash.
+std::unique_ptr<Timing> make_clock(const std::string& name, const std::vector<Instruction>& program,
                                    const Settings& settings, const Dialect& dialect) {
-  if (profile == kNoClock) return nullptr;
-  auto clock =
-      Timing::create(*load_profile(profile), std::make_unique<IdealHbm>(IdealHbmSettings{}, 1000),
-                     program, settings, dialect);
-  return std::move(*clock);
+  if (name == kNoClock) return nullptr;
+  const std::size_t slash = name.find('/');
+  TimingProfile profile = *load_profile(name.substr(0, slash));
+  const std::string preset = slash == std::string::npos ? "ideal" : name.substr(slash + 1);
+  if (!choose_hbm_preset(profile, preset)) return nullptr;
+  return *Timing::create(profile, *make_hbm(profile), program, settings, dialect);
 }
 
 void run_program(benchmark::State& state, std::string_view text, const std::string& profile) {
@@ -112,10 +113,11 @@ void story_token(benchmark::State& state, const std::string& profile) {
       static_cast<double>(session->machine().retired - before), benchmark::Counter::kIsRate);
 }
 
-#define PLENA_BENCH_UNDER_ALL_PROFILES(name)                    \
-  BENCHMARK_CAPTURE(name, functional, std::string(kNoClock));   \
-  BENCHMARK_CAPTURE(name, serial, std::string("serial"));       \
-  BENCHMARK_CAPTURE(name, pipelined, std::string("pipelined")); \
+#define PLENA_BENCH_UNDER_ALL_PROFILES(name)                                        \
+  BENCHMARK_CAPTURE(name, functional, std::string(kNoClock));                       \
+  BENCHMARK_CAPTURE(name, serial, std::string("serial"));                           \
+  BENCHMARK_CAPTURE(name, pipelined, std::string("pipelined"));                     \
+  BENCHMARK_CAPTURE(name, pipelined_hbm2_2000, std::string("pipelined/hbm2-2000")); \
   BENCHMARK_CAPTURE(name, ideal, std::string("ideal"))
 
 PLENA_BENCH_UNDER_ALL_PROFILES(scalar);
