@@ -9,6 +9,7 @@
 #include "plena/base/files.h"
 #include "plena/base/npy.h"
 #include "plena/base/scratch_folder.h"
+#include "plena/base/shared_data.h"
 #include "plena/cli/run_program.h"
 #include "plena/compiler/image.h"
 
@@ -314,6 +315,19 @@ TEST_F(RunCommandTest, QuietSaysOnlyWhatWentWrong) {
 
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.out, IsEmpty());
+}
+
+// A compiled kernel of the public stack against the reference output of its own test.
+TEST_F(RunCommandTest, ComparesAPlenaRsKernelWithItsGoldenTensor) {
+  PLENA_NEEDS_SHARED();
+  const std::string kernel = shared_data() + "/conformance/kernels/aten_rms_norm_64/";
+  const auto run = run_program({"run", "--isa", "plena-rs", kernel + "program.mem", "--settings",
+                                kernel + "plena_settings.toml", "--mode", "transactional", "--load",
+                                "hbm=" + kernel + "hbm.bin", "--load",
+                                "fp=" + kernel + "fp_sram.bin", "--expect",
+                                "vram=" + kernel + "golden.npy", "--atol", "0.2", "--rtol", "0.2"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("golden.npy: 4096 elements match"));
 }
 
 }  // namespace
