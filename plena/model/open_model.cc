@@ -1,0 +1,136 @@
+#include "plena/model/open_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "plena/base/files.h"
+#include "plena/model/config_reader.h"
+#include "plena/model/families/family.h"
+#include "plena/model/llama.h"
+#include "plena/model/mingpt.h"
+#include "plena/model/safetensors.h"
+
+namespace plena {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+Result<const Architecture*> find_architecture(const json& config, const std::string& path) {
+  ConfigReader reader(config, path);
+  std::string known;
+  const auto names = reader.texts("architectures");
+  for (const Architecture& architecture : architectures()) {
+    if (!names.empty() && names.front() == architecture.name) return &architecture;
+    known += (known.empty() ? "" : ", ") + std::string(architecture.name);
+  }
+  return fail_with_hint(ErrorCode::Unsupported,
+                        names.empty()
+                            ? fmt::format("{} names no architecture", path)
+                            : fmt::format("{}: unknown architecture {}", path, names.front()),
+                        "known ones: " + known);
+}
+
+// Imports by the family's function; `storage` is what the tensors of `weights` look into.
+Result<Model> import_model(const Architecture& architecture, const json& config_object,
+                           const std::string& path, WeightReader weights,
+                           std::vector<std::shared_ptr<const void>> storage) {
+  ConfigReader config(config_object, path);
+  Model model;
+  model.architecture = architecture.name;
+  architecture.import(config, weights, model);
+  if (auto read = config.status(); !read) return forward_error(read);
+  if (auto bound = weights.status(); !bound) return forward_error(bound);
+  if (auto checked = check_model(model); !checked) {
+    checked.error().message = fmt::format("{}: {}", path, checked.error().message);
+    return forward_error(checked);
+  }
+  model.storage = std::move(storage);
+  return model;
+}
+
+Result<Model> open_hugging_face(const std::string& config_path, const OpenModelOptions& options) {
+  auto text = read_text(config_path);
+  if (!text) return forward_error(text);
+  const auto config = parse_json(*text, config_path);
+  if (!config) return tl::unexpected(config.error());
+  const auto architecture = find_architecture(*config, config_path);
+  if (!architecture) return tl::unexpected(architecture.error());
+  if (options.random_weights) {
+    return import_model(**architecture, *config, config_path,
+                        WeightReader::drawn(*options.random_weights), {});
+  }
+  const std::string folder = fs::path(config_path).parent_path().string();
+  auto files = open_safetensors(folder.empty() ? "." : folder);
+  if (!files) return forward_error(files);
+  return import_model(**architecture, *config, config_path, WeightReader(files->table, folder),
+                      files->storage);
+}
+
+Result<Model> open_mingpt(const json& object, const std::string& path) {
+  auto tensors = read_mingpt_tensors(object, path);
+  if (!tensors) return forward_error(tensors);
+  static constexpr Architecture kMinGpt{"minGPT", import_gpt2};
+  return import_model(kMinGpt, ConfigReader(object, path).object("config"), path,
+                      WeightReader(tensors->table, path), tensors->storage);
+}
+
+Result<Model> open_json(const std::string& path, const OpenModelOptions& options) {
+  auto text = read_text(path);
+  if (!text) return forward_error(text);
+  const auto object = parse_json(*text, path);
+  if (!object) return tl::unexpected(object.error());
+  return object->is_object() && object->contains("config") ? open_mingpt(*object, path)
+                                                           : open_hugging_face(path, options);
+}
+
+Result<Model> open_checkpoint(const std::string& path) {
+  auto llama = open_llama2c(path);
+  if (!llama) return forward_error(llama);
+  return describe(*llama);
+}
+
+bool is_tokenizer_name(const std::string& name) {
+  return name.starts_with("tok") && name.ends_with(".bin");
+}
+
+Result<Model> open_folder(const fs::path& folder, const OpenModelOptions& options) {
+  std::error_code ignored;
+  if (const auto config = folder / "config.json"; fs::exists(config, ignored)) {
+    return open_hugging_face(config.string(), options);
+  }
+  std::vector<std::string> found;
+  for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    const bool is_checkpoint = name.ends_with(".bin") && !is_tokenizer_name(name);
+    if (is_checkpoint || name.ends_with(".gguf")) found.push_back(at->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() == 1) return open_model(found.front(), options);
+  return fail_with_hint(
+      ErrorCode::Usage, fmt::format("{} holds {} models", folder.string(), found.size()),
+      found.empty() ? "a folder has a config.json, or one .gguf or llama2.c .bin file"
+                    : "name one of its files");
+}
+
+}  // namespace
+
+Result<Model> open_model(const std::string& path, const OpenModelOptions& options) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return open_folder(path, options);
+  auto file = MappedFile::open(path);
+  if (!file) return forward_error(file);
+  const auto start = file->text().substr(0, 64);
+  const auto first = start.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string_view::npos && start[first] == '{';
+  return is_json ? open_json(path, options) : open_checkpoint(path);
+}
+
+}  // namespace plena
