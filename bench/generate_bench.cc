@@ -36,7 +36,7 @@ void decode(benchmark::State& state, const Settings& settings) {
   const auto positions = static_cast<std::uint32_t>(state.range(0));
   auto model = open_llama2c(kModel);
   if (!model) return state.SkipWithError(model.error().render().c_str());
-  auto image = compile_llama(*model, {.settings = settings, .model_name = "stories260K"});
+  auto image = compile(describe(*model), {.settings = settings, .model_name = "stories260K"});
   if (!image) return state.SkipWithError(image.error().render().c_str());
   auto session = Session::create(*image);
   if (!session) return state.SkipWithError(session.error().render().c_str());

@@ -98,7 +98,7 @@ void tiles(benchmark::State& state, const std::string& profile) {
 void story_token(benchmark::State& state, const std::string& profile) {
   const auto model = open_llama2c(PLENA_SOURCE_DIR "/models/stories260K/stories260K.bin");
   if (!model) return state.SkipWithError(model.error().message.c_str());
-  const auto image = compile_llama(*model, {});
+  const auto image = compile(describe(*model), {});
   if (!image) return state.SkipWithError(image.error().message.c_str());
   const auto program = prepare(image->program.words, image->settings, image->dialect);
   const auto clock = make_clock(profile, instructions(**program), image->settings, image->dialect);

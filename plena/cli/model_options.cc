@@ -77,12 +77,12 @@ Result<Image> compile_checkpoint(const ModelOptions& options, const Context& con
   auto tokenizer = read_file(*tokenizer_path);
   if (!tokenizer) return forward_error(tokenizer);
 
-  return compile_llama(
-      *model, {.settings = *std::move(settings),
-               .dialect = *std::move(dialect),
-               .model_name = fs::path(*checkpoint).filename().string(),
-               .tokenizer = *std::move(tokenizer),
-               .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor});
+  return compile(describe(*model),
+                 {.settings = *std::move(settings),
+                  .dialect = *std::move(dialect),
+                  .model_name = fs::path(*checkpoint).filename().string(),
+                  .tokenizer = *std::move(tokenizer),
+                  .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor});
 }
 
 Result<Image> open_image(const ModelOptions& options) {

@@ -6,11 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "plena/compiler/kernels.h"
-#include "plena/compiler/llama_weights.h"
+#include "plena/compiler/constant_pool.h"
 #include "plena/compiler/memory_plan.h"
-#include "plena/compiler/rope_table.h"
-#include "plena/compiler/tiling.h"
+#include "plena/compiler/model_graph.h"
+#include "plena/compiler/pack.h"
+#include "plena/compiler/program.h"
+#include "plena/compiler/tiled_graph.h"
 #include "plena/numerics/float_format.h"
 
 namespace plena {
@@ -71,191 +72,178 @@ float lowest_score(const Settings& settings) {
   return -std::ldexp(1.0F, exponent);
 }
 
-// Zeros, the slot selectors, and the causal mask: mlen zeros followed by mlen times `lowest`.
-QuantisedTensor make_constants(const LlamaTiling& tiling, DataType type, float lowest) {
-  const std::size_t mlen = tiling.mlen;
-  std::vector<float> rows((selector_rows(tiling) + 2) * mlen, 0.0F);
-  for (std::size_t slot = 0; slot < tiling.heads.slots; ++slot) {
-    const auto first =
-        static_cast<std::ptrdiff_t>((1 + slot) * mlen + slot * tiling.heads.head_lanes);
-    std::fill_n(rows.begin() + first, tiling.heads.head_lanes, 1.0F);
-  }
-  std::fill_n(rows.end() - static_cast<std::ptrdiff_t>(mlen), mlen, lowest);
-  Quantiser stream(type);
-  stream.append(rows);
-  return std::move(stream).finish();
-}
-
 void add_segments(std::vector<HbmSegment>& segments, const std::string& name,
                   const HbmTensor& place, std::uint64_t scale_offset, QuantisedTensor tensor) {
+  if (tensor.elements.empty()) return;
   segments.push_back({name, place.base, std::move(tensor.elements)});
   if (tensor.scales.empty()) return;
   segments.push_back({name + ", scales", place.base + scale_offset, std::move(tensor.scales)});
 }
 
-std::vector<std::uint32_t> make_fp_mem(const LlamaModel& model, const MemoryPlan& plan,
-                                       const Settings& settings, float lowest) {
-  const ElementType type = settings.scalar_fp.element;
+std::vector<std::uint32_t> make_fp_mem(const TiledGraph& tiled, const MemoryPlan& plan,
+                                       const ConstantPool& constants, ElementType type) {
   std::vector<std::uint32_t> entries(plan.fp.used());
-  entries[plan.norm_bias.first] =
-      encode_fp(type, static_cast<float>(model.config.dim) * model.config.norm_epsilon);
-  entries[plan.one.first] = encode_fp(type, 1.0F);
-  entries[plan.lowest.first] = encode_fp(type, lowest);
+  if (plan.sinks.count != 0) {
+    std::size_t at = plan.sinks.first;
+    for (const float sink : pack_sinks(tiled)) entries[at++] = encode_fp(type, sink);
+  }
+  std::ranges::copy(constants.entries(),
+                    entries.end() - static_cast<std::ptrdiff_t>(constants.count()));
   return entries;
 }
 
-Manifest make_manifest(const LlamaModel& model, const LlamaTiling& tiling, const MemoryPlan& plan,
-                       std::uint32_t rope_rows, const CompileOptions& options) {
-  const std::uint32_t mlen = tiling.mlen;
-  const auto entry = [](const Block& block) { return static_cast<std::uint32_t>(block.first); };
-  const auto tile = static_cast<std::uint32_t>(tiling.tile_elements());
-  const std::uint32_t score_rows = tiling.heads.heads_per_tile() * options.settings.vlen;
-  Manifest manifest;
-  manifest.model = options.model_name;
-  manifest.vocab = model.config.vocab;
-  manifest.context = model.config.context;
-  manifest.token_address = entry(plan.token);
-  manifest.logits_address = plan.logits.first * options.settings.vlen;
-  manifest.position_inputs = {
+std::uint32_t entry(const Block& block) {
+  return static_cast<std::uint32_t>(block.first);
+}
+
+std::vector<PositionInput> position_inputs(const TiledGraph& tiled, const MemoryPlan& plan,
+                                           const PlanInput& tables) {
+  const std::uint32_t mlen = tiled.mlen;
+  const auto tile = static_cast<std::uint32_t>(tiled.tile_elements());
+  std::vector<PositionInput> inputs = {
       {.name = "cache_row", .address = entry(plan.cache_row), .multiply = mlen},
-      {.name = "rope_row", .address = entry(plan.rope_row), .multiply = rope_rows * mlen},
-      {.name = "cache_span",
-       .address = entry(plan.cache_span),
+      {.name = "cache_end",
+       .address = entry(plan.cache_end),
        .divide = mlen,
        .multiply = tile,
        .add = tile},
-      {.name = "score_span",
-       .address = entry(plan.score_span),
-       .divide = mlen,
-       .multiply = score_rows,
-       .add = score_rows},
       {.name = "last_lane", .address = entry(plan.last_lane), .modulo = mlen},
   };
+  if (tables.positions.rows != 0) {
+    const auto rows = static_cast<std::uint32_t>(tables.positions.stored_rows());
+    inputs.push_back(
+        {.name = "position_entry", .address = entry(plan.position_entry), .multiply = rows * mlen});
+  }
+  for (const auto& [width, places] : plan.windows) {
+    inputs.push_back({.name = fmt::format("first_tile_{}", width),
+                      .address = entry(places.first_tile),
+                      .subtract = width - 1,
+                      .divide = mlen,
+                      .multiply = tile});
+    inputs.push_back({.name = fmt::format("first_lane_{}", width),
+                      .address = entry(places.first_lane),
+                      .subtract = width - 1,
+                      .modulo = mlen});
+  }
+  return inputs;
+}
+
+// Where the host picks experts: the router's logits and where what it picks goes.
+std::optional<HostRouting> host_routing(const TiledGraph& tiled, const MemoryPlan& plan,
+                                        const CompileOptions& options) {
+  if (tiled.experts == 0 || options.dialect.has(Extension::Moe)) return std::nullopt;
+  for (const LayerKind& kind : tiled.graph->kinds) {
+    for (const Operator& op : kind.operators) {
+      const auto* experts = std::get_if<ExpertsOp>(&op);
+      if (experts == nullptr) continue;
+      return HostRouting{
+          .logits_address = plan.values[experts->logits].first * options.settings.vlen,
+          .experts = tiled.experts,
+          .picks = tiled.router.picks,
+          .ids_address = entry(plan.experts),
+          .weights_address = entry(plan.expert_weights)};
+    }
+  }
+  return std::nullopt;
+}
+
+Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const PlanInput& tables,
+                       const CompileOptions& options) {
+  Manifest manifest;
+  manifest.model = options.model_name;
+  manifest.vocab = tiled.graph->vocab;
+  manifest.context = tiled.graph->context;
+  manifest.token_address = entry(plan.token);
+  manifest.logits_address = plan.values[tiled.graph->logits].first * options.settings.vlen;
+  manifest.position_inputs = position_inputs(tiled, plan, tables);
+  manifest.host_routing = host_routing(tiled, plan, options);
   return manifest;
 }
 
-void describe(Emitter& e, const LlamaModel& model, const MemoryPlan& plan,
-              const CompileOptions& options) {
-  const LlamaConfig& c = model.config;
-  e.comment(
-      fmt::format("{}: one token of a Llama with {} layers, dim {}, hidden {}, {} heads of "
-                  "{}, {} KV heads,",
-                  options.model_name.empty() ? "model" : options.model_name, c.layers, c.dim,
-                  c.hidden_dim, c.heads, c.head_dim(), c.kv_heads));
-  e.comment(fmt::format("vocabulary {}, context {}.", c.vocab, c.context));
-  e.blank_line();
-  const auto list = [&](std::string_view memory, std::string_view unit,
-                        const BlockAllocator& blocks) {
-    e.comment(fmt::format("{}, {} in use:", memory, unit));
-    for (const Block& b : blocks.blocks()) {
-      e.comment(fmt::format("  {:>10} + {:<9} {}", b.first, b.count, b.name));
-    }
+// The tables of small rows, packed before the plan: how many rows they take depends on the types.
+struct Tables {
+  RowTable positions;
+  RowTable vectors;
+  RowTable expert_vectors;
+
+  [[nodiscard]] PlanInput shapes() const {
+    return {positions.shape, vectors.shape, expert_vectors.shape};
+  }
+};
+
+Result<Tables> make_tables(const TiledGraph& tiled, const Settings& settings) {
+  const DataType hbm = settings.hbm_v_act_type;
+  const ElementType sram = settings.vector_sram_type.element;
+  auto positions = pack_positions(tiled, hbm, sram);
+  if (!positions) return forward_error(positions);
+  auto vectors = pack_vectors(tiled, hbm, sram);
+  if (!vectors) return forward_error(vectors);
+  auto expert_vectors = pack_expert_vectors(tiled, hbm, sram);
+  if (!expert_vectors) return forward_error(expert_vectors);
+  return Tables{*std::move(positions), *std::move(vectors), *std::move(expert_vectors)};
+}
+
+void add_tensors(Image& image, const TiledGraph& tiled, const MemoryPlan& plan, ScaleRule scales,
+                 Tables tables) {
+  const Settings& settings = image.settings;
+  const DataType act = settings.hbm_v_act_type;
+  const auto add = [&](const char* name, const HbmTensor& place, QuantisedTensor tensor) {
+    add_segments(image.hbm, name, place, plan.scale_offset, std::move(tensor));
   };
-  list("HBM", "bytes", plan.hbm);
-  list("Matrix SRAM", "tiles", plan.mram);
-  list("Vector SRAM", "rows", plan.vram);
-  list("FP_MEM", "entries", plan.fp);
-  list("INT_MEM", "entries", plan.integers);
-  e.blank_line();
-}
-
-void emit_layer(const KernelContext& context) {
-  const LlamaTiling& t = context.tiling;
-  const MemoryPlan& plan = context.plan;
-  Emitter& e = context.emitter;
-  emit_rmsnorm(context);
-  {
-    const RegionScope region(e, "qkv");
-    emit_product(context, plan.normed, t.dim_tiles, plan.qkv,
-                 t.heads.query_tiles() + t.cache_tiles());
-  }
-  emit_rope(context);
-  emit_cache_append(context);
-  emit_attention(context);
-  {
-    const RegionScope region(e, "attention_output");
-    emit_product(context, plan.attention, t.heads.query_tiles(), plan.residual, t.dim_tiles,
-                 Destination::AddTo);
-  }
-  emit_rmsnorm(context);
-  emit_swiglu(context);
-  {
-    const RegionScope region(e, "ffn_down");
-    emit_product(context, plan.hidden, t.hidden_tiles, plan.residual, t.dim_tiles,
-                 Destination::AddTo);
-  }
-}
-
-Result<EmittedProgram> emit_program(const LlamaModel& model, const LlamaTiling& tiling,
-                                    const MemoryPlan& plan, std::uint32_t rope_terms,
-                                    const CompileOptions& options) {
-  Emitter e;
-  describe(e, model, plan, options);
-  HeldGp weights(e, "weight stream");
-  HeldGp cache(e, "cache of the layer");
-  const KernelContext context{.emitter = e,
-                              .settings = options.settings,
-                              .tiling = tiling,
-                              .plan = plan,
-                              .rope_terms = rope_terms,
-                              .weights = weights,
-                              .cache = cache};
-  e.set(weights, 0, "start of the weight stream");
-  e.set(cache, 0, "start of the KV cache");
-  emit_setup(context);
-  emit_embedding(context);
-  {
-    Loop layers(e, model.config.layers, "layers");
-    const RegionScope region(e, "layer");
-    emit_layer(context);
-    step(context, cache, tiling.cache_tiles() * plan.cache_stride, model.config.layers);
-  }
-  emit_rmsnorm(context);
-  {
-    const RegionScope region(e, "logits");
-    emit_product(context, plan.normed, tiling.dim_tiles, plan.logits, tiling.vocab_tiles);
-  }
-  return std::move(e).finish();
+  add("weights", plan.weights, pack_weights(tiled, settings.hbm_m_weight_type, scales));
+  add("embedding", plan.embedding, pack_embedding(tiled, act, scales));
+  add("position table", plan.position_table, std::move(tables.positions.tensor));
+  add("biases and gains", plan.vector_table, std::move(tables.vectors.tensor));
+  add("biases of experts", plan.expert_table, std::move(tables.expert_vectors.tensor));
+  add("constants", plan.constants, pack_constants(tiled, act, plan.lowest_score));
 }
 
 }  // namespace
 
-Result<Image> compile_llama(const LlamaModel& model, const CompileOptions& options) {
+Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   if (auto checked = check_options(options); !checked) return tl::unexpected(checked.error());
   const Settings& settings = options.settings;
-  auto tiling = tile_llama(model.config, settings.mlen);
-  if (!tiling) return forward_error(tiling);
-  auto rope = make_rope_table(model.config, *tiling, settings.hbm_v_act_type,
-                              settings.vector_sram_type.element);
-  if (!rope) return forward_error(rope);
-  auto plan = plan_memory({.weight_tiles = weight_tiles(model.config, *tiling),
-                           .rope_rows = rope->rows_per_position(),
-                           .layers = model.config.layers,
-                           .vocab = model.config.vocab,
-                           .context = model.config.context},
-                          *tiling, settings);
+  auto tiled = tile_graph(graph, settings.mlen);
+  if (!tiled) return forward_error(tiled);
+  auto tables = make_tables(*tiled, settings);
+  if (!tables) return forward_error(tables);
+  const PlanInput shapes = tables->shapes();
+  auto plan = plan_memory(*tiled, shapes, settings);
   if (!plan) return forward_error(plan);
-  auto emitted = emit_program(model, *tiling, *plan, rope->terms, options);
-  if (!emitted) return forward_error(emitted);
+  plan->lowest_score = lowest_score(settings);
 
-  const float lowest = lowest_score(settings);
+  ConstantPool constants(settings.scalar_fp.element, plan->fp.used());
+  auto emitted =
+      emit_program({.tiled = *tiled,
+                    .plan = *plan,
+                    .tables = shapes,
+                    .settings = settings,
+                    .dialect = options.dialect,
+                    .title = fmt::format("{}: one token of {}",
+                                         options.model_name.empty() ? "model" : options.model_name,
+                                         graph.summary)},
+                   constants);
+  if (!emitted) return forward_error(emitted);
+  plan->fp.place("constants", constants.count());
+  if (auto checked = plan->check(); !checked) return tl::unexpected(checked.error());
+
   Image image;
   image.settings = settings;
   image.dialect = options.dialect;
   image.program = std::move(emitted->program);
   image.assembly = std::move(emitted->text);
-  image.manifest = make_manifest(model, *tiling, *plan, rope->rows_per_position(), options);
+  image.manifest = make_manifest(*tiled, *plan, shapes, options);
   image.tokenizer = options.tokenizer;
-  image.fp_mem = make_fp_mem(model, *plan, settings, lowest);
+  image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
   image.int_mem.assign(plan->integers.used(), 0);
-  add_segments(image.hbm, "weights", plan->weights, plan->scale_offset,
-               pack_weights(model, *tiling, settings.hbm_m_weight_type, options.scales));
-  add_segments(image.hbm, "embedding", plan->embedding, plan->scale_offset,
-               pack_embedding(model, *tiling, settings.hbm_v_act_type, options.scales));
-  add_segments(image.hbm, "rope table", plan->rope, plan->scale_offset, std::move(rope->tensor));
-  add_segments(image.hbm, "constants", plan->constants, plan->scale_offset,
-               make_constants(*tiling, settings.hbm_v_act_type, lowest));
+  add_tensors(image, *tiled, *plan, options.scales, *std::move(tables));
   return image;
+}
+
+Result<Image> compile(const Model& model, const CompileOptions& options) {
+  auto graph = model_graph(model);
+  if (!graph) return forward_error(graph);
+  return compile(*graph, options);
 }
 
 }  // namespace plena

@@ -1,14 +1,15 @@
-// The compiler: a model in memory to an image that a machine can run.
+// The compiler: a model's operator graph to an image that a machine can run.
 #pragma once
 
 #include <string>
 
 #include "plena/base/error.h"
 #include "plena/base/files.h"
+#include "plena/compiler/graph.h"
 #include "plena/compiler/image.h"
 #include "plena/config/settings.h"
 #include "plena/isa/dialect.h"
-#include "plena/model/llama.h"
+#include "plena/model/model.h"
 #include "plena/numerics/scale_search.h"
 
 namespace plena {
@@ -22,11 +23,15 @@ struct CompileOptions {
 };
 
 /// Compiles decoding of one token. The machine computes everything from the token's embedding to
-/// the logits in base instructions; the host writes the integers the manifest names.
+/// the logits; the host writes the integers the manifest names and, where there are experts and
+/// the extension `moe` is off, picks them.
 ///
 /// Errors: settings that contradict each other or that this compiler does not handle (VLEN other
-/// than MLEN, two types for the KV cache, blocks that do not divide a row), a head wider than a
-/// tile, and a model that does not fit one of the memories; each says what would satisfy it.
-Result<Image> compile_llama(const LlamaModel& model, const CompileOptions& options);
+/// than MLEN, two types for the KV cache, blocks that do not divide a row), and a model that does
+/// not fit one of the memories; each says what would satisfy it.
+Result<Image> compile(const Graph& graph, const CompileOptions& options);
+
+/// The same for a model, by way of its graph.
+Result<Image> compile(const Model& model, const CompileOptions& options);
 
 }  // namespace plena

@@ -57,10 +57,17 @@ bool Argument::suits(OperandKind kind) const {
 }
 
 HeldGp::HeldGp(Emitter& emitter, std::string_view purpose)
-    : emitter_(emitter), gp_(emitter.take(purpose)) {}
+    : emitter_(emitter), gp_(emitter.take_gp(purpose)) {}
 
 HeldGp::~HeldGp() {
-  emitter_.give_back(gp_);
+  emitter_.taken_gp_[gp_.index] = false;
+}
+
+HeldFp::HeldFp(Emitter& emitter, std::string_view purpose)
+    : emitter_(emitter), fp_(emitter.take_fp(purpose)) {}
+
+HeldFp::~HeldFp() {
+  emitter_.taken_fp_[fp_.index] = false;
 }
 
 Loop::Loop(Emitter& emitter, std::uint64_t count, std::string_view what) : emitter_(emitter) {
@@ -144,6 +151,11 @@ void Emitter::advance(Gp gp, std::uint64_t amount, std::string_view comment) {
   offset(gp, gp, amount, comment);
 }
 
+void Emitter::retreat(Gp gp, std::uint64_t amount, std::string_view comment) {
+  set(kConstantGp, amount);
+  emit(Op::S_SUB_INT, {gp, gp, kConstantGp}, comment);
+}
+
 void Emitter::offset(Gp to, Gp from, std::uint64_t amount, std::string_view comment) {
   if (amount <= kImm18Max) return emit(Op::S_ADDI_INT, {to, from, amount}, comment);
   set(kConstantGp, amount);
@@ -167,18 +179,24 @@ Result<EmittedProgram> Emitter::finish() && {
   return out;
 }
 
-Gp Emitter::take(std::string_view purpose) {
+Gp Emitter::take_gp(std::string_view purpose) {
   for (std::uint8_t index = 1; index < kConstantGp.index; ++index) {
-    if (taken_[index]) continue;
-    taken_[index] = true;
+    if (taken_gp_[index]) continue;
+    taken_gp_[index] = true;
     return {index};
   }
   refuse(fmt::format("no general-purpose register is left for '{}'", purpose));
   return kConstantGp;
 }
 
-void Emitter::give_back(Gp gp) {
-  taken_[gp.index] = false;
+Fp Emitter::take_fp(std::string_view purpose) {
+  for (std::uint8_t index = 1; index < taken_fp_.size(); ++index) {
+    if (taken_fp_[index]) continue;
+    taken_fp_[index] = true;
+    return {index};
+  }
+  refuse(fmt::format("no floating-point register is left for '{}'", purpose));
+  return kZeroFp;
 }
 
 void Emitter::open_loop(Gp counter, std::uint64_t count, std::string_view what) {

@@ -49,11 +49,27 @@ class HeldGp {
   Gp gp_;
 };
 
+/// A floating-point register that is held as long as this object lives.
+class HeldFp {
+ public:
+  HeldFp(Emitter& emitter, std::string_view purpose);
+  HeldFp(const HeldFp&) = delete;
+  HeldFp& operator=(const HeldFp&) = delete;
+  ~HeldFp();
+
+  operator Fp() const { return fp_; }
+
+ private:
+  Emitter& emitter_;
+  Fp fp_;
+};
+
 /// One operand as the text writes it: a register, or a constant (immediate, mask or selector).
 class Argument {
  public:
   Argument(Gp gp) : kind_(Kind::Gp), value_(gp.index) {}
   Argument(const HeldGp& gp) : Argument(static_cast<Gp>(gp)) {}
+  Argument(const HeldFp& fp) : Argument(static_cast<Fp>(fp)) {}
   Argument(Fp fp) : kind_(Kind::Fp), value_(fp.index) {}
   Argument(AddressRegister a) : kind_(Kind::Address), value_(a.index) {}
   Argument(std::uint64_t constant) : kind_(Kind::Constant), value_(constant) {}
@@ -127,6 +143,9 @@ class Emitter {
   /// gp += amount: one word where the amount fits an immediate.
   void advance(Gp gp, std::uint64_t amount, std::string_view comment = {});
 
+  /// gp -= amount.
+  void retreat(Gp gp, std::uint64_t amount, std::string_view comment = {});
+
   /// to = from + amount.
   void offset(Gp to, Gp from, std::uint64_t amount, std::string_view comment = {});
 
@@ -135,6 +154,9 @@ class Emitter {
 
   /// A comment on lines of its own.
   void comment(std::string_view text);
+
+  /// Keeps the first reason why the program cannot be expressed; finish() reports it.
+  void refuse(std::string message);
   void blank_line() { write_line({}); }
 
   /// The program so far; an error if anything could not be expressed.
@@ -142,24 +164,25 @@ class Emitter {
 
  private:
   friend class HeldGp;
+  friend class HeldFp;
   friend class Loop;
   friend class WalkLoop;
   friend class RegionScope;
 
-  Gp take(std::string_view purpose);
-  void give_back(Gp gp);
+  Gp take_gp(std::string_view purpose);
+  Fp take_fp(std::string_view purpose);
   void open_loop(Gp counter, std::uint64_t count, std::string_view what);
   void close_loop(Gp counter);
   void append(const Instruction& instruction);
   void write_line(std::string_view text);
   void write_code(std::string_view code, std::string_view comment);
-  void refuse(std::string message);
 
   Program program_;
   std::string text_;
   std::uint32_t line_ = 1;  // of text_, the next to be written
   unsigned depth_ = 0;      // open loops, for indentation
-  std::array<bool, 16> taken_{};
+  std::array<bool, 16> taken_gp_{};
+  std::array<bool, 8> taken_fp_{};
   std::optional<Error> error_;
 };
 

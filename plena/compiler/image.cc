@@ -33,6 +33,19 @@ Status check_inputs(const Manifest& manifest, std::uint32_t int_mem_depth) {
   return {};
 }
 
+Status check_routing(const Image& image) {
+  if (!image.manifest.host_routing) return {};
+  const HostRouting& routing = *image.manifest.host_routing;
+  const Settings& settings = image.settings;
+  if (inside(routing.logits_address, routing.experts, settings.vector_sram_size * settings.vlen) &&
+      inside(routing.ids_address, routing.picks, settings.int_sram_depth) &&
+      inside(routing.weights_address, routing.picks, settings.fp_sram_depth) &&
+      routing.experts != 0) {
+    return {};
+  }
+  return bad_image("the host's routing of experts leaves a memory");
+}
+
 }  // namespace
 
 Status check_image(const Image& image) {
@@ -49,6 +62,7 @@ Status check_image(const Image& image) {
     return bad_image(fmt::format("{} logits at element {} leave Vector SRAM, which has {}",
                                  manifest.vocab, manifest.logits_address, vram_elements));
   }
+  if (auto checked = check_routing(image); !checked) return checked;
   for (const HbmSegment& segment : image.hbm) {
     if (inside(segment.address, segment.bytes.size(), settings.hbm_size)) continue;
     return bad_image(fmt::format("{} bytes of {} at 0x{:X} leave HBM, which has {}",

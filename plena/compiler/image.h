@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,20 +24,32 @@ struct HbmSegment {
 };
 
 /// An integer the host writes into INT_MEM before each run. It follows from the position alone:
-/// ((position / divide) % modulo) * multiply + add, without the modulo when that is 0.
+/// ((max(position - subtract, 0) / divide) % modulo) * multiply + add, without the modulo when
+/// that is 0.
 struct PositionInput {
   std::string name;
   std::uint32_t address = 0;  // entry of INT_MEM
+  std::uint32_t subtract = 0;
   std::uint32_t divide = 1;
   std::uint32_t modulo = 0;
   std::uint32_t multiply = 1;
   std::uint32_t add = 0;
 
   [[nodiscard]] std::uint32_t value(std::uint32_t position) const {
-    std::uint32_t v = position / divide;
+    std::uint32_t v = (position > subtract ? position - subtract : 0) / divide;
     if (modulo != 0) v %= modulo;
     return v * multiply + add;
   }
+};
+
+/// Where the program stands at a C_BREAK for the host to pick experts, as V_TOPK would: it reads
+/// the router's logits, and writes ids and weights (softmax over the picks), best first.
+struct HostRouting {
+  std::uint64_t logits_address = 0;  // element of Vector SRAM; `experts` consecutive elements
+  std::uint32_t experts = 0;
+  std::uint32_t picks = 0;
+  std::uint32_t ids_address = 0;      // entry of INT_MEM
+  std::uint32_t weights_address = 0;  // entry of FP_MEM
 };
 
 /// One run of the program computes the logits of one token at one position.
@@ -47,6 +60,7 @@ struct Manifest {
   std::uint32_t token_address = 0;  // entry of INT_MEM for the token id
   std::vector<PositionInput> position_inputs;
   std::uint64_t logits_address = 0;  // element of Vector SRAM; `vocab` consecutive elements
+  std::optional<HostRouting> host_routing;
 };
 
 struct Image {

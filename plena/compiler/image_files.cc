@@ -64,6 +64,7 @@ Json manifest_json(const Image& image) {
   for (const PositionInput& input : m.position_inputs) {
     positions.push_back({{"name", input.name},
                          {"int_mem", input.address},
+                         {"subtract", input.subtract},
                          {"divide", input.divide},
                          {"modulo", input.modulo},
                          {"multiply", input.multiply},
@@ -74,14 +75,23 @@ Json manifest_json(const Image& image) {
     segments.push_back(
         {{"name", segment.name}, {"address", segment.address}, {"bytes", segment.bytes.size()}});
   }
-  return {{"format", kManifestFormat},
-          {"model", m.model},
-          {"isa", image.dialect.name()},
-          {"vocab", m.vocab},
-          {"context", m.context},
-          {"inputs", {{"token", {{"int_mem", m.token_address}}}, {"position", positions}}},
-          {"outputs", {{"logits", {{"vram", m.logits_address}}}}},
-          {"hbm", segments}};
+  Json json = {{"format", kManifestFormat},
+               {"model", m.model},
+               {"isa", image.dialect.name()},
+               {"vocab", m.vocab},
+               {"context", m.context},
+               {"inputs", {{"token", {{"int_mem", m.token_address}}}, {"position", positions}}},
+               {"outputs", {{"logits", {{"vram", m.logits_address}}}}},
+               {"hbm", segments}};
+  if (m.host_routing) {
+    const HostRouting& r = *m.host_routing;
+    json["host_routing"] = {{"logits", {{"vram", r.logits_address}}},
+                            {"experts", r.experts},
+                            {"picks", r.picks},
+                            {"ids", {{"int_mem", r.ids_address}}},
+                            {"weights", {{"fp_mem", r.weights_address}}}};
+  }
+  return json;
 }
 
 // A non-negative integer that fits T, as get<>() itself would not insist.
@@ -105,12 +115,20 @@ Manifest parse_manifest(const Json& json) {
   for (const Json& position : inputs.at("position")) {
     m.position_inputs.push_back({position.at("name").get<std::string>(),
                                  unsigned_field<std::uint32_t>(position, "int_mem"),
+                                 unsigned_field<std::uint32_t>(position, "subtract"),
                                  unsigned_field<std::uint32_t>(position, "divide"),
                                  unsigned_field<std::uint32_t>(position, "modulo"),
                                  unsigned_field<std::uint32_t>(position, "multiply"),
                                  unsigned_field<std::uint32_t>(position, "add")});
   }
   m.logits_address = unsigned_field<std::uint64_t>(json.at("outputs").at("logits"), "vram");
+  if (!json.contains("host_routing")) return m;
+  const Json& routing = json.at("host_routing");
+  m.host_routing = {unsigned_field<std::uint64_t>(routing.at("logits"), "vram"),
+                    unsigned_field<std::uint32_t>(routing, "experts"),
+                    unsigned_field<std::uint32_t>(routing, "picks"),
+                    unsigned_field<std::uint32_t>(routing.at("ids"), "int_mem"),
+                    unsigned_field<std::uint32_t>(routing.at("weights"), "fp_mem")};
   return m;
 }
 

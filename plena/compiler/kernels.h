@@ -1,4 +1,4 @@
-// The operators of a Llama as instruction sequences, one file each. Every kernel reads and writes
+// The operators of the graph as instruction sequences, one file each. Every kernel reads and writes
 // blocks of the memory plan and leaves no register behind.
 //
 // All work on one token: a vector of the model is a few rows of Vector SRAM, MLEN lanes each, and
@@ -6,11 +6,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "plena/compiler/constant_pool.h"
 #include "plena/compiler/emitter.h"
+#include "plena/compiler/graph.h"
 #include "plena/compiler/memory_plan.h"
-#include "plena/compiler/tiling.h"
+#include "plena/compiler/tiled_graph.h"
 #include "plena/config/settings.h"
+#include "plena/isa/dialect.h"
 
 namespace plena {
 
@@ -18,8 +22,10 @@ namespace plena {
 inline constexpr AddressRegister kWeightsBase{0};
 inline constexpr AddressRegister kCacheBase{1};
 inline constexpr AddressRegister kEmbeddingBase{2};
-inline constexpr AddressRegister kRopeBase{3};
+inline constexpr AddressRegister kPositionsBase{3};
 inline constexpr AddressRegister kConstantsBase{4};
+inline constexpr AddressRegister kVectorsBase{5};
+inline constexpr AddressRegister kExpertVectorsBase{6};
 
 // Selectors of H-type instructions.
 inline constexpr std::uint64_t kContiguous = 0;
@@ -32,60 +38,107 @@ inline constexpr std::uint64_t kAllLanes = 0;  // rmask
 /// What every kernel works with.
 struct KernelContext {
   Emitter& emitter;
+  ConstantPool& constants;
   const Settings& settings;
-  const LlamaTiling& tiling;
+  const Dialect& dialect;
+  const TiledGraph& tiled;
   const MemoryPlan& plan;
-  std::uint32_t rope_terms = 1;
+  const PlanInput& tables;
   Gp weights;  // element of the next tile of the weight stream; products move it on
-  Gp cache;    // element where this layer's KV cache starts
 
   /// Address of a row of a Vector SRAM block, in elements.
   [[nodiscard]] std::uint64_t row(const Block& block, std::uint64_t index = 0) const {
     return (block.first + index) * settings.vlen;
   }
+  [[nodiscard]] std::uint64_t row(ValueId value, std::uint64_t index = 0) const {
+    return row(plan.values[value], index);
+  }
   /// Address of the first tile of a Matrix SRAM block, in elements.
   [[nodiscard]] std::uint64_t tile(const Block& block) const {
-    return block.first * tiling.tile_elements();
+    return block.first * tiled.tile_elements();
   }
 };
 
-/// Address registers, SCALE_REG, STRIDE_REG, the constant rows, this position's mask and rotary
+/// Address registers, SCALE_REG, STRIDE_REG, the constant rows, this position's masks and table
 /// rows, and the permutation tile (the first of the weight stream).
 void emit_setup(const KernelContext& context);
 
-/// residual = row `token` of the embedding.
+/// residual = row `token` of the embedding, plus the position's where it is learned.
 void emit_embedding(const KernelContext& context);
 
-/// normed = residual / sqrt(sum of squares + dim * epsilon). The gain and the factor sqrt(dim)
-/// that make it an RMSNorm are part of the weights of the product that follows.
-void emit_rmsnorm(const KernelContext& context);
+/// The layer's biases and gains to Vector SRAM; `rows` of them.
+void emit_layer_vectors(const KernelContext& context, std::uint32_t rows);
 
-/// What a product does with its output tiles.
-enum class Destination : std::uint8_t { Overwrite, AddTo };
+/// Loads `rows` rows from element `from` on, as many H_PREFETCH_V as it takes; moves `from` on.
+void load_rows(const KernelContext& context, Gp from, AddressRegister base, const Block& to,
+               std::uint64_t rows);
 
-/// outputs = W inputs, or outputs += W inputs, for the next inputs x outputs tiles of the stream:
-/// one M_MV a tile, one M_MV_WO an output tile. Counts are rows of the two blocks from their start.
-void emit_product(const KernelContext& context, const Block& inputs, std::uint64_t input_tiles,
-                  const Block& outputs, std::uint64_t output_tiles,
-                  Destination destination = Destination::Overwrite);
+/// Loads an entry of a table and adds up its terms, so that `to` starts with its rows.
+void load_entry(const KernelContext& context, Gp from, AddressRegister base, const Block& to,
+                const TableShape& table);
 
-/// Turns the query and key rows of `qkv` by the position.
-void emit_rope(const KernelContext& context);
+/// Operators of the graph, see graph.h. `vectors` are those of their kind of layer.
+void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op);
+void emit_head_norm(const KernelContext& context, const LayerKind& kind, const HeadNormOp& op);
+void emit_rotation(const KernelContext& context, const RotateOp& op);
+void emit_attention(const KernelContext& context, const AttentionOp& op);
+void emit_experts(const KernelContext& context, const LayerKind& kind, const ExpertsOp& op);
+void emit_soft_cap(const KernelContext& context, const SoftCapOp& op);
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op);
+void emit_feed_forward(const KernelContext& context, const LayerKind& kind,
+                       const FeedForwardOp& op);
 
-/// Writes the key and value rows of `qkv` to the cache at this position.
-void emit_cache_append(const KernelContext& context);
+/// Key and value rows of `qkv` to the cache at this position.
+void emit_cache_append(const KernelContext& context, ValueId qkv);
 
-/// attention = softmax(q K^T) V over the positions so far, head by head.
-void emit_attention(const KernelContext& context);
+/// One product: outputs = W inputs, or outputs += W inputs, for the next inputs x outputs tiles of
+/// a stream: one M_MV a tile, one M_MV_WO an output tile.
+struct TiledProduct {
+  Gp stream;                  // element of its next tile behind kWeightsBase; moved on
+  std::uint64_t inputs = 0;   // address of the first row
+  std::uint64_t outputs = 0;  // likewise
+  std::uint64_t input_tiles = 0;
+  std::uint64_t output_tiles = 0;
+  std::optional<std::uint64_t> bias;  // address of its first row
+  bool add = false;
+};
+void emit_tiled_product(const KernelContext& context, const TiledProduct& product);
 
-/// hidden = silu(W1 normed) * (W3 normed), for weights that hold -W1 and -W3, tile by tile of W1
-/// and W3 in turn.
-void emit_swiglu(const KernelContext& context);
+/// A gated or plain feed-forward layer up to its down product; see FeedForwardOp.
+struct TiledFeedForward {
+  Gp stream;
+  std::optional<std::uint64_t> bias;  // address of its first row
+};
+void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
+                       const TiledFeedForward& tiled);
+
+/// to = activation(gate) [* up] for one row. `gate` and `up` are overwritten; for SiLU they hold
+/// the negatives (graph.h says where the sign is folded in).
+struct ActivationRows {
+  Gp gate;
+  Gp up;  // unused where the layer is not gated
+  Gp to;
+};
+void emit_activation(const KernelContext& context, const ActivationShape& activation, bool gated,
+                     const ActivationRows& rows);
+
+/// to = cap * tanh(from / cap), where `from` holds twice the quotient: rows of Vector SRAM may be
+/// the same.
+void emit_scaled_tanh(const KernelContext& context, Gp to, Gp from, float cap);
 
 /// Advances a pointer at the end of a loop body that runs `count` times; once needs no advance.
 inline void step(const KernelContext& context, Gp pointer, std::uint64_t amount,
                  std::uint64_t count) {
   if (count > 1) context.emitter.advance(pointer, amount);
+}
+
+/// A value of INT_MEM that the program keeps for itself.
+inline void load_kept(const KernelContext& context, Gp to, const Block& place,
+                      std::string_view what) {
+  context.emitter.emit(Op::S_LD_INT, {to, kZeroGp, place.first}, what);
+}
+inline void keep(const KernelContext& context, Gp from, const Block& place) {
+  context.emitter.emit(Op::S_ST_INT, {from, kZeroGp, place.first});
 }
 
 }  // namespace plena

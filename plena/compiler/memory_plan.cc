@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kHbmAlignment = 64;  // bytes: two bursts
 constexpr std::uint64_t kRegisterReach = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMostPicks = 8;  // of V_TOPK
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -30,46 +31,54 @@ Result<HbmTensor> place_tensor(BlockAllocator& hbm, const std::string& name, std
   return HbmTensor{block.first, elements};
 }
 
-Status place_hbm(MemoryPlan& plan, const PlanInput& input, const LlamaTiling& tiling,
+// Elements of a table, the rows an H_PREFETCH_V loads beyond those wanted included.
+std::uint64_t table_elements(const TableShape& table, std::uint64_t mlen, std::uint64_t row_slack) {
+  return table.rows == 0 ? 0 : table.entries * table.stored_rows() * mlen + row_slack;
+}
+
+struct TensorToPlace {
+  HbmTensor& place;
+  const char* name;
+  std::uint64_t elements;
+  DataType type;
+};
+
+Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                  const Settings& settings) {
-  const std::uint64_t mlen = tiling.mlen;
+  const Graph& graph = *tiled.graph;
+  const std::uint64_t mlen = tiled.mlen;
   // A transfer always moves its whole amount; what lies behind the last row wanted is slack.
   const std::uint64_t tile_slack =
       std::uint64_t{settings.hbm_m_prefetch_amount - settings.mlen} * mlen;
   const std::uint64_t row_slack = std::uint64_t{settings.hbm_v_prefetch_amount} * mlen;
 
-  plan.cache_stride = std::uint64_t{tiling.context_tiles} * tiling.tile_elements();
+  plan.cache_stride = std::uint64_t{tiled.context_tiles} * tiled.tile_elements();
   const std::uint64_t stored =
-      round_up(tiling.cache_tiles(), settings.hbm_v_writeback_amount) - tiling.cache_tiles();
-  const std::uint64_t cache_regions = std::uint64_t{input.layers} * tiling.cache_tiles() + stored;
-
-  auto weights =
-      place_tensor(plan.hbm, "weights", input.weight_tiles * tiling.tile_elements() + tile_slack,
-                   settings.hbm_m_weight_type);
-  if (!weights) return tl::unexpected(weights.error());
-  auto cache = place_tensor(plan.hbm, "KV cache", cache_regions * plan.cache_stride + tile_slack,
-                            settings.hbm_m_kv_type);
-  if (!cache) return tl::unexpected(cache.error());
-  auto embedding = place_tensor(plan.hbm, "embedding",
-                                std::uint64_t{input.vocab} * tiling.dim_tiles * mlen + row_slack,
-                                settings.hbm_v_act_type);
-  if (!embedding) return tl::unexpected(embedding.error());
-  auto rope = place_tensor(plan.hbm, "rope table",
-                           std::uint64_t{input.context} * input.rope_rows * mlen + row_slack,
-                           settings.hbm_v_act_type);
-  if (!rope) return tl::unexpected(rope.error());
-  auto constants =
-      place_tensor(plan.hbm, "constants", (selector_rows(tiling) + 2) * mlen + row_slack,
-                   settings.hbm_v_act_type);
-  if (!constants) return tl::unexpected(constants.error());
-  plan.weights = *weights;
-  plan.cache = *cache;
-  plan.embedding = *embedding;
-  plan.rope = *rope;
-  plan.constants = *constants;
-
-  const bool any_scales = settings.hbm_m_weight_type.is_mx() || settings.hbm_m_kv_type.is_mx() ||
-                          settings.hbm_v_act_type.is_mx();
+      round_up(tiled.cache_regions(), settings.hbm_v_writeback_amount) - tiled.cache_regions();
+  const std::uint64_t cache_regions =
+      std::uint64_t{graph.layers.size()} * tiled.cache_regions() + stored;
+  const DataType act = settings.hbm_v_act_type;
+  const TensorToPlace tensors[] = {
+      {plan.weights, "weights", tiled.weight_tiles * tiled.tile_elements() + tile_slack,
+       settings.hbm_m_weight_type},
+      {plan.cache, "KV cache", cache_regions * plan.cache_stride + tile_slack,
+       settings.hbm_m_kv_type},
+      {plan.embedding, "embedding", std::uint64_t{graph.vocab} * tiled.dim_tiles * mlen + row_slack,
+       act},
+      {plan.position_table, "position table", table_elements(input.positions, mlen, row_slack),
+       act},
+      {plan.vector_table, "biases and gains", table_elements(input.vectors, mlen, row_slack), act},
+      {plan.expert_table, "biases of experts",
+       table_elements(input.expert_vectors, mlen, row_slack), act},
+      {plan.constants, "constants", constant_rows(tiled).count * mlen + row_slack, act}};
+  for (const TensorToPlace& tensor : tensors) {
+    if (tensor.elements == 0) continue;
+    auto placed = place_tensor(plan.hbm, tensor.name, tensor.elements, tensor.type);
+    if (!placed) return tl::unexpected(placed.error());
+    tensor.place = *placed;
+  }
+  const bool any_scales =
+      settings.hbm_m_weight_type.is_mx() || settings.hbm_m_kv_type.is_mx() || act.is_mx();
   if (any_scales) {
     plan.scale_offset = plan.hbm.used();
     plan.hbm.place("scales of all of them", plan.scale_offset);
@@ -82,54 +91,94 @@ Status place_hbm(MemoryPlan& plan, const PlanInput& input, const LlamaTiling& ti
   return {};
 }
 
-void place_vector_rows(MemoryPlan& plan, const PlanInput& input, const LlamaTiling& tiling,
-                       const Settings& settings) {
-  const std::uint64_t fetched = settings.hbm_v_prefetch_amount;
-  const std::uint64_t heads = tiling.heads.heads_per_tile();
-  const std::uint64_t queries = tiling.heads.query_tiles();
-  plan.residual = plan.vram.place("residual", round_up(tiling.dim_tiles, fetched));
-  plan.normed = plan.vram.place("normed", tiling.dim_tiles);
-  plan.qkv = plan.vram.place(
-      "q, k, v", queries + round_up(tiling.cache_tiles(), settings.hbm_v_writeback_amount));
-  plan.heads = plan.vram.place("queries head by head", heads);
-  plan.scores = plan.vram.place("scores", tiling.context_tiles * heads);
-  plan.attention = plan.vram.place("attention", queries);
-  plan.gate = plan.vram.place("gate, up", 2);
-  plan.hidden = plan.vram.place("hidden", tiling.hidden_tiles);
-  plan.logits = plan.vram.place("logits", tiling.vocab_tiles);
-  plan.scratch = plan.vram.place("scratch", 1);
-  plan.mask = plan.vram.place("causal mask", fetched);
-  plan.rope_rows = plan.vram.place("cosines, sines", round_up(input.rope_rows, fetched));
-  plan.selectors =
-      plan.vram.place("zeros, slot selectors", round_up(selector_rows(tiling), fetched));
+// Rows of a value: transfers of whole amounts end or start in some.
+std::uint64_t value_rows(const TiledGraph& tiled, const Value& value, const Settings& settings) {
+  const std::uint64_t rows = tiled.rows(value);
+  if (value.layout != Layout::Qkv) return round_up(rows, settings.hbm_v_prefetch_amount);
+  const std::uint64_t stored = round_up(tiled.cache_regions(), settings.hbm_v_writeback_amount);
+  return tiled.heads.query_rows() + stored;
 }
 
-void place_tiles(MemoryPlan& plan, const LlamaTiling& tiling, const Settings& settings) {
+void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                       const Settings& settings) {
+  const std::uint64_t fetched = settings.hbm_v_prefetch_amount;
+  const std::uint64_t heads = tiled.heads.heads_per_tile();
+  for (const Value& value : tiled.graph->values) {
+    plan.values.push_back(plan.vram.place(value.name, value_rows(tiled, value, settings)));
+  }
+  plan.heads = plan.vram.place("queries head by head", heads);
+  plan.scores = plan.vram.place("scores", tiled.context_tiles * heads);
+  plan.gate = plan.vram.place("gate, up", 2);
+  plan.scratch = plan.vram.place("scratch", 3);
+  plan.mask = plan.vram.place("causal mask", fetched);
+  for (const std::uint32_t window : tiled.windows) {
+    plan.windows[window].mask = plan.vram.place(fmt::format("mask of window {}", window), fetched);
+  }
+  const auto place_table = [&](const char* name, const TableShape& table) {
+    return table.rows == 0 ? Block{}
+                           : plan.vram.place(name, round_up(table.stored_rows(), fetched));
+  };
+  plan.position_rows = place_table("rows of the position", input.positions);
+  plan.vectors = place_table("biases and gains", input.vectors);
+  plan.expert_vectors = place_table("biases of the expert", input.expert_vectors);
+  const ConstantRows constants = constant_rows(tiled);
+  plan.selectors =
+      plan.vram.place("zeros, slot selectors", round_up(constants.router_padding, fetched));
+  if (constants.router_rows != 0) {
+    plan.router_padding =
+        plan.vram.place("lanes without experts", round_up(constants.router_rows, fetched));
+  }
+}
+
+void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings) {
   const std::uint64_t fetched = settings.hbm_m_prefetch_amount / settings.mlen;
-  plan.rotation = plan.mram.place("RoPE permutation", 1);
-  plan.stage = plan.mram.place("tile in use", fetched);
-  const std::uint64_t wanted = tiling.context_tiles + fetched - 1;
+  if (tiled.rotates()) plan.rotation = plan.mram.place("RoPE permutation", 1);
+  plan.stage = plan.mram.place("tiles in use", fetched + tiled.heads.span - 1);
+  const std::uint64_t wanted = tiled.context_tiles + fetched - 1;
   const std::uint64_t left =
       plan.mram.capacity() - std::min(plan.mram.used(), plan.mram.capacity());
   if (wanted <= left) plan.value_tiles = plan.mram.place("V tiles", wanted);
 }
 
-void place_scalars(MemoryPlan& plan) {
-  plan.norm_bias = plan.fp.place("dim * epsilon", 1);
-  plan.one = plan.fp.place("one", 1);
-  plan.lowest = plan.fp.place("lowest", 1);
+void place_scalars(MemoryPlan& plan, const TiledGraph& tiled) {
+  const Graph& graph = *tiled.graph;
+  plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile());
+  const bool sinks =
+      std::ranges::any_of(graph.layers, [](const Layer& l) { return !l.sinks.empty(); });
+  if (sinks) {
+    plan.sinks = plan.fp.place(
+        "sinks", graph.layers.size() * tiled.heads.tiles * tiled.heads.heads_per_tile());
+  }
   plan.token = plan.integers.place("token", 1);
   plan.cache_row = plan.integers.place("cache row", 1);
-  plan.rope_row = plan.integers.place("rope row", 1);
-  plan.cache_span = plan.integers.place("cache span", 1);
-  plan.score_span = plan.integers.place("score span", 1);
+  plan.position_entry = plan.integers.place("position entry", 1);
+  plan.cache_end = plan.integers.place("cache end", 1);
   plan.last_lane = plan.integers.place("last lane", 1);
+  for (const std::uint32_t window : tiled.windows) {
+    WindowPlaces& places = plan.windows[window];
+    places.first_tile = plan.integers.place(fmt::format("first tile, window {}", window), 1);
+    places.first_lane = plan.integers.place(fmt::format("first lane, window {}", window), 1);
+  }
+  if (tiled.experts != 0) {
+    plan.expert_weights = plan.fp.place("weights of the experts", kMostPicks);
+    plan.experts = plan.integers.place("experts chosen", kMostPicks);
+  }
+  plan.score_span = plan.integers.place("score span", 1);
+  plan.cache_at = plan.integers.place("cache of the layer", 1);
+  plan.vectors_at = plan.integers.place("vectors of the layer", 1);
+  plan.expert_vectors_at = plan.integers.place("vectors of its experts", 1);
+  plan.sinks_at = plan.integers.place("sinks of the layer", 1);
 }
 
 }  // namespace
 
-std::uint64_t selector_rows(const LlamaTiling& tiling) {
-  return 1 + std::uint64_t{tiling.heads.slots};
+ConstantRows constant_rows(const TiledGraph& tiled) {
+  ConstantRows rows;
+  rows.router_padding = 1 + std::uint64_t{tiled.heads.slots};
+  if (tiled.experts != 0) rows.router_rows = tiles_of(tiled.router.lanes, tiled.mlen);
+  rows.mask = rows.router_padding + rows.router_rows;
+  rows.count = rows.mask + 3;
+  return rows;
 }
 
 BlockAllocator::BlockAllocator(std::string memory, std::uint64_t capacity, std::string unit)
@@ -171,7 +220,7 @@ Status MemoryPlan::check() const {
   return {};
 }
 
-Result<MemoryPlan> plan_memory(const PlanInput& input, const LlamaTiling& tiling,
+Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
                                const Settings& settings) {
   const std::uint64_t reachable_rows = kRegisterReach / settings.vlen;
   MemoryPlan plan{
@@ -181,12 +230,12 @@ Result<MemoryPlan> plan_memory(const PlanInput& input, const LlamaTiling& tiling
       .mram = BlockAllocator("Matrix SRAM", settings.matrix_sram_size / settings.mlen, "tiles"),
       .fp = BlockAllocator("FP_MEM", settings.fp_sram_depth, "entries"),
       .integers = BlockAllocator("INT_MEM", settings.int_sram_depth, "entries")};
-  if (auto placed = place_hbm(plan, input, tiling, settings); !placed) {
+  if (auto placed = place_hbm(plan, graph, input, settings); !placed) {
     return tl::unexpected(placed.error());
   }
-  place_vector_rows(plan, input, tiling, settings);
-  place_tiles(plan, tiling, settings);
-  place_scalars(plan);
+  place_vector_rows(plan, graph, input, settings);
+  place_tiles(plan, graph, settings);
+  place_scalars(plan, graph);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());
   return plan;
 }

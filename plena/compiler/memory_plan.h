@@ -1,14 +1,16 @@
-// Where everything lives: HBM, Vector SRAM, Matrix SRAM, FP_MEM and INT_MEM of a compiled Llama.
+// Where everything lives: HBM, Vector SRAM, Matrix SRAM, FP_MEM and INT_MEM of a compiled model.
 //
 // Every block is placed once and named; overlap is impossible by construction and still checked.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "plena/base/error.h"
-#include "plena/compiler/tiling.h"
+#include "plena/compiler/graph.h"
+#include "plena/compiler/tiled_graph.h"
 #include "plena/config/settings.h"
 
 namespace plena {
@@ -32,6 +34,8 @@ class BlockAllocator {
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
   [[nodiscard]] std::uint64_t used() const { return used_; }
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
+  [[nodiscard]] const std::string& memory() const { return memory_; }
+  [[nodiscard]] const std::string& unit() const { return unit_; }
 
   /// An error that lists the largest block when more was placed than there is.
   [[nodiscard]] Status status() const;
@@ -53,67 +57,99 @@ struct HbmTensor {
   std::uint64_t elements = 0;  // that may be touched, slack of whole-tile transfers included
 };
 
-/// What the plan needs to know of the tables besides the tiling.
-struct PlanInput {
-  std::uint64_t weight_tiles = 0;
-  std::uint32_t rope_rows = 0;  // per position
-  std::uint32_t layers = 0;
-  std::uint32_t vocab = 0;
-  std::uint32_t context = 0;
+/// Rows of a table in HBM that are sums of several rows: [entry][term][row][mlen].
+struct TableShape {
+  std::uint64_t entries = 0;
+  std::uint32_t rows = 0;   // of an entry; 0: there is no such table
+  std::uint32_t terms = 1;  // that add up to a row
+
+  /// Rows of HBM an entry takes.
+  [[nodiscard]] std::uint64_t stored_rows() const { return std::uint64_t{rows} * terms; }
 };
 
-/// Rows of the constants before the mask: zeros and the selectors.
-std::uint64_t selector_rows(const LlamaTiling& tiling);
+/// What the plan needs to know besides the graph.
+struct PlanInput {
+  TableShape positions;  // what follows from the position: [context] cosines and sines, embeddings
+  TableShape vectors;    // biases and gains: [layers and the ending]
+  TableShape expert_vectors;  // [layers * experts]
+};
+
+/// Places in FP_MEM, INT_MEM and Vector SRAM that belong to a window of attention.
+struct WindowPlaces {
+  Block mask;        // [1 row] lowest up to the window's first position in its tile, else 0
+  Block first_tile;  // INT_MEM: element of a K tile region where the window's first tile starts
+  Block first_lane;  // INT_MEM: lane of the first position in sight in its tile
+};
 
 struct MemoryPlan {
   // HBM. One SCALE_REG serves all tensors: each one's scales lie the same distance behind its
   // elements.
-  HbmTensor weights;
-  HbmTensor cache;      // [layer][K tiles, V tiles][position][mlen]
-  HbmTensor embedding;  // [vocab][dim tiles * mlen]
-  HbmTensor rope;       // [context][rows][mlen]
-  HbmTensor constants;  // [zeros, slot selectors, 2 rows of causal mask][mlen]
+  HbmTensor weights;         // tiles in the order of use
+  HbmTensor cache;           // [layer][key rows, value rows][position][mlen]
+  HbmTensor embedding;       // [vocab][dim tiles * mlen]
+  HbmTensor position_table;  // PlanInput::positions
+  HbmTensor vector_table;    // PlanInput::vectors
+  HbmTensor expert_table;    // PlanInput::expert_vectors
+  HbmTensor constants;       // [zeros, slot selectors, router padding, 0, lowest, 0][mlen]
   std::uint64_t scale_offset = 0;
-  std::uint64_t cache_stride = 0;  // elements between K tile 0 and the next of a layer
+  std::uint64_t cache_stride = 0;  // elements between a layer's regions of the cache
 
   // Vector SRAM, in rows.
-  Block residual;   // [dim tiles]
-  Block normed;     // [dim tiles]
-  Block qkv;        // [query tiles, K tiles, V tiles]
-  Block heads;      // [heads of a tile] queries, each alone in its row
-  Block scores;     // [context tiles][heads of a tile]
-  Block attention;  // [query tiles] output of attention
-  Block gate;       // [2] gate and up of one hidden tile
-  Block hidden;     // [hidden tiles]
-  Block logits;     // [vocab tiles]
-  Block scratch;    // [1]
-  Block mask;       // row 0: 0 up to the position, else a very negative number
-  Block rope_rows;  // [cosine terms, sine terms]
-  Block selectors;  // row 0: zeros; row 1 + slot: 1 in the lanes of the slot, else 0
+  std::vector<Block> values;  // by ValueId
+  Block heads;                // [heads of a tile] queries, each alone in its row
+  Block scores;               // [context tiles][heads of a tile]
+  Block gate;                 // [2] gate and up of one hidden tile
+  Block scratch;              // [3]
+  Block mask;                 // row 0: 0 up to the position, else a very negative number
+  Block position_rows;        // row 2t: cosines of table t, 2t+1: sines; then the embedding
+  Block selectors;            // row 0: zeros; row 1 + slot: 1 in the lanes of the slot, else 0
+  Block router_padding;       // lowest in lanes that are no expert
+  Block vectors;              // of the layer
+  Block expert_vectors;       // of the expert
 
   // Matrix SRAM, in tiles.
   Block rotation;     // [1] the signed permutation of RoPE, loaded once a token
-  Block stage;        // tiles one H_PREFETCH_M fills
+  Block stage;        // tiles one H_PREFETCH_M fills, for each row of a head
   Block value_tiles;  // [context tiles] V of one layer; empty where it does not fit
 
-  // FP_MEM and INT_MEM.
-  Block norm_bias;   // dim * epsilon
-  Block one;         // 1
-  Block lowest;      // the very negative number
-  Block token;       // written by the host, as the rest of INT_MEM
-  Block cache_row;   // element of this position in a K or V tile region
-  Block rope_row;    // element of this position in the rope table
-  Block cache_span;  // elements of a K tile region up to the position's tile, it included
-  Block score_span;  // elements of `scores` up to there
-  Block last_lane;   // lane of this position in its tile
+  // FP_MEM; constants follow.
+  Block head_scales;     // [heads of a tile] what the outputs are to be multiplied by
+  Block expert_weights;  // [8]
+  Block sinks;           // [layers][K tile][slot][group]
+
+  // INT_MEM.
+  Block token;           // written by the host, as the following up to `experts`
+  Block cache_row;       // element of this position in a region of the cache
+  Block position_entry;  // element of this position in the position table
+  Block cache_end;       // elements of a region up to the position's tile, it included
+  Block last_lane;       // lane of this position in its tile
+  Block experts;         // [8] chosen by V_TOPK or the host
+  Block score_span;      // elements of the scores in use: the program's, as what follows
+  Block cache_at;        // where the layer's cache, vectors and sinks start
+  Block vectors_at;
+  Block expert_vectors_at;
+  Block sinks_at;
+
+  float lowest_score = 0;  // so low that exp of it is 0, and finite wherever it passes
+
+  std::map<std::uint32_t, WindowPlaces> windows;  // by width; all but 0
 
   BlockAllocator hbm, vram, mram, fp, integers;
 
   [[nodiscard]] Status check() const;
 };
 
+/// Rows of the constants: the selectors start at 0.
+struct ConstantRows {
+  std::uint64_t router_padding = 0;
+  std::uint64_t router_rows = 0;
+  std::uint64_t mask = 0;  // zeros, lowest, zeros
+  std::uint64_t count = 0;
+};
+ConstantRows constant_rows(const TiledGraph& graph);
+
 /// Fails, saying which memory and by how much, where the model does not fit the settings.
-Result<MemoryPlan> plan_memory(const PlanInput& input, const LlamaTiling& tiling,
+Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
                                const Settings& settings);
 
 }  // namespace plena

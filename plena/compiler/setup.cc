@@ -1,6 +1,8 @@
 // What a token needs once: base addresses, constant rows, and the rows that follow from the
 // position.
 
+#include <algorithm>
+
 #include "plena/compiler/kernels.h"
 
 namespace plena {
@@ -9,6 +11,7 @@ namespace {
 
 void set_base(const KernelContext& context, AddressRegister base, const HbmTensor& tensor,
               std::string_view what) {
+  if (tensor.elements == 0) return;
   Emitter& e = context.emitter;
   HeldGp low(e, "low word");
   e.set(low, tensor.base & UINT32_MAX);
@@ -19,27 +22,15 @@ void set_base(const KernelContext& context, AddressRegister base, const HbmTenso
   e.emit(Op::C_SET_ADDR_REG, {base, high, low}, what);
 }
 
-// Loads `rows` rows from element `from` on, as many H_PREFETCH_V as it takes.
-void load_rows(const KernelContext& context, Gp from, AddressRegister base, const Block& to,
-               std::uint64_t rows) {
-  Emitter& e = context.emitter;
-  const std::uint64_t amount = context.settings.hbm_v_prefetch_amount;
-  const std::uint64_t transfers = (rows + amount - 1) / amount;
-  HeldGp row(e, to.name);
-  e.set(row, context.row(to), to.name);
-  Loop loop(e, transfers, "transfers");
-  e.emit(Op::H_PREFETCH_V, {row, from, base, kContiguous, kActivation});
-  step(context, row, amount * context.settings.vlen, transfers);
-  step(context, from, amount * context.settings.vlen, transfers);
-}
-
 void set_hbm_registers(const KernelContext& context) {
   Emitter& e = context.emitter;
   set_base(context, kWeightsBase, context.plan.weights, "weights");
   set_base(context, kCacheBase, context.plan.cache, "KV cache");
   set_base(context, kEmbeddingBase, context.plan.embedding, "embedding");
-  set_base(context, kRopeBase, context.plan.rope, "cosines and sines");
+  set_base(context, kPositionsBase, context.plan.position_table, "rows of positions");
   set_base(context, kConstantsBase, context.plan.constants, "constants");
+  set_base(context, kVectorsBase, context.plan.vector_table, "biases and gains");
+  set_base(context, kExpertVectorsBase, context.plan.expert_table, "biases of experts");
   HeldGp value(e, "register value");
   e.set(value, context.plan.scale_offset);
   e.emit(Op::C_SET_SCALE_REG, {value}, "all scales lie this far behind their elements");
@@ -47,57 +38,64 @@ void set_hbm_registers(const KernelContext& context) {
   e.emit(Op::C_SET_STRIDE_REG, {value}, "from one K or V tile region to the next");
 }
 
-void load_selectors(const KernelContext& context) {
-  if (context.tiling.heads.slots == 1) return;
+void start_layers(const KernelContext& context) {
+  const MemoryPlan& plan = context.plan;
+  keep(context, kZeroGp, plan.cache_at);
+  if (plan.vectors.count != 0) keep(context, kZeroGp, plan.vectors_at);
+  if (plan.expert_vectors.count != 0) keep(context, kZeroGp, plan.expert_vectors_at);
+  if (plan.sinks.count == 0) return;
+  HeldGp sinks(context.emitter, "sinks");
+  context.emitter.set(sinks, plan.sinks.first, "sinks of the first layer");
+  keep(context, sinks, plan.sinks_at);
+}
+
+void load_constant_rows(const KernelContext& context) {
   Emitter& e = context.emitter;
+  const ConstantRows rows = constant_rows(context.tiled);
   HeldGp from(e, "element of the constants");
   e.set(from, 0);
-  load_rows(context, from, kConstantsBase, context.plan.selectors, selector_rows(context.tiling));
+  load_rows(context, from, kConstantsBase, context.plan.selectors, rows.router_padding);
+  if (rows.router_rows == 0) return;
+  e.set(from, rows.router_padding * context.tiled.mlen);
+  load_rows(context, from, kConstantsBase, context.plan.router_padding, rows.router_rows);
 }
 
-// The mask in HBM is MLEN zeros, then MLEN times the masking value: a window of MLEN that starts
-// MLEN - 1 - lane behind its start masks every lane above `lane`.
-void load_mask(const KernelContext& context) {
+// The mask in HBM is MLEN zeros, MLEN times the masking value, MLEN zeros: a window of MLEN lanes
+// that starts MLEN - 1 - lane behind its start masks every lane above `lane`; one that starts
+// 2 MLEN - lane behind it every lane below.
+void load_masks(const KernelContext& context) {
   Emitter& e = context.emitter;
-  const std::uint64_t mlen = context.tiling.mlen;
+  const std::uint64_t mlen = context.tiled.mlen;
+  const std::uint64_t start = constant_rows(context.tiled).mask * mlen;
   HeldGp from(e, "element of the mask");
-  HeldGp lane(e, "lane of the position");
-  e.set(from, selector_rows(context.tiling) * mlen + mlen - 1);
-  e.emit(Op::S_LD_INT, {lane, kZeroGp, context.plan.last_lane.first}, "position % MLEN");
+  HeldGp lane(e, "lane");
+  e.set(from, start + mlen - 1);
+  load_kept(context, lane, context.plan.last_lane, "position % MLEN");
   e.emit(Op::S_SUB_INT, {from, from, lane});
   load_rows(context, from, kConstantsBase, context.plan.mask, 1);
-}
-
-void add_up_terms(const KernelContext& context, std::uint64_t first_row, std::string_view what) {
-  if (context.rope_terms == 1) return;
-  Emitter& e = context.emitter;
-  HeldGp sum(e, "sum");
-  HeldGp term(e, "term");
-  e.set(sum, context.row(context.plan.rope_rows, first_row), what);
-  e.offset(term, sum, context.settings.vlen);
-  Loop loop(e, context.rope_terms - 1, "terms");
-  e.emit(Op::V_ADD_VV, {sum, sum, term, kAllLanes});
-  step(context, term, context.settings.vlen, context.rope_terms - 1);
-}
-
-void load_rope_rows(const KernelContext& context) {
-  Emitter& e = context.emitter;
-  {
-    HeldGp from(e, "element of the rope table");
-    e.emit(Op::S_LD_INT, {from, kZeroGp, context.plan.rope_row.first}, "rows of this position");
-    load_rows(context, from, kRopeBase, context.plan.rope_rows, 2 * context.rope_terms);
+  for (const auto& [width, places] : context.plan.windows) {
+    e.set(from, start + 2 * mlen);
+    load_kept(context, lane, places.first_lane, "lane of the first position in sight");
+    e.emit(Op::S_SUB_INT, {from, from, lane});
+    load_rows(context, from, kConstantsBase, places.mask, 1);
   }
-  add_up_terms(context, 0, "cosines = sum of their terms");
-  add_up_terms(context, context.rope_terms, "sines = sum of their terms");
+}
+
+void load_position_rows(const KernelContext& context) {
+  if (context.tables.positions.rows == 0) return;
+  HeldGp from(context.emitter, "element of the position table");
+  load_kept(context, from, context.plan.position_entry, "rows of this position");
+  load_entry(context, from, kPositionsBase, context.plan.position_rows, context.tables.positions);
 }
 
 void load_rotation_tile(const KernelContext& context) {
+  if (!context.tiled.rotates()) return;
   Emitter& e = context.emitter;
   HeldGp tile(e, "tile");
   e.set(tile, context.tile(context.plan.rotation));
   e.emit(Op::H_PREFETCH_M, {tile, context.weights, kWeightsBase, kContiguous, kWeights},
          "RoPE permutation, for all layers");
-  e.advance(context.weights, context.tiling.tile_elements());
+  e.advance(context.weights, context.tiled.tile_elements());
 }
 
 }  // namespace
@@ -105,24 +103,11 @@ void load_rotation_tile(const KernelContext& context) {
 void emit_setup(const KernelContext& context) {
   const RegionScope region(context.emitter, "setup");
   set_hbm_registers(context);
-  load_selectors(context);
-  load_mask(context);
-  load_rope_rows(context);
+  start_layers(context);
+  load_constant_rows(context);
+  load_masks(context);
+  load_position_rows(context);
   load_rotation_tile(context);
-}
-
-void emit_embedding(const KernelContext& context) {
-  Emitter& e = context.emitter;
-  const RegionScope region(e, "embedding");
-  const std::uint64_t width = std::uint64_t{context.tiling.dim_tiles} * context.tiling.mlen;
-  HeldGp from(e, "element of the embedding");
-  {
-    HeldGp row_width(e, "row width");
-    e.emit(Op::S_LD_INT, {from, kZeroGp, context.plan.token.first}, "token");
-    e.set(row_width, width);
-    e.emit(Op::S_MUL_INT, {from, from, row_width});
-  }
-  load_rows(context, from, kEmbeddingBase, context.plan.residual, context.tiling.dim_tiles);
 }
 
 }  // namespace plena

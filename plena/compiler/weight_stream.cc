@@ -15,6 +15,57 @@ std::size_t whole_unit(DataType type) {
   return std::lcm(bytes, std::size_t{type.is_mx() ? type.block : 1});
 }
 
+// The rows of W that one output tile holds.
+class OutputTile {
+ public:
+  OutputTile(const PackedProduct& product, std::uint32_t mlen)
+      : matrix_(product.matrix),
+        outputs_of_all_(product.outputs),
+        mlen_(mlen),
+        columns_(product.matrix.weight.columns()),
+        rows_(std::size_t{mlen} * columns_),
+        row_(mlen) {}
+
+  /// Reads what lies one after the other at once.
+  void read(std::size_t tile) {
+    outputs_ = std::span(outputs_of_all_).subspan(tile * mlen_, mlen_);
+    for (std::size_t j = 0; j < mlen_;) {
+      if (!is_row(outputs_[j])) {
+        ++j;
+        continue;
+      }
+      std::size_t run = 1;
+      while (j + run < mlen_ && outputs_[j + run] == outputs_[j] + run && is_row(outputs_[j + run]))
+        ++run;
+      matrix_.weight.read_rows(outputs_[j], std::span(rows_).subspan(j * columns_, run * columns_));
+      j += run;
+    }
+  }
+
+  /// W[outputs][input], gained and centred.
+  std::span<const float> row_of(std::uint32_t input) {
+    std::ranges::fill(row_, 0.0F);
+    if (input >= columns_) return row_;
+    const float gain = matrix_.factor * (matrix_.input_gain ? (*matrix_.input_gain)[input] : 1.0F);
+    const float centre = matrix_.centre.empty() ? 0.0F : matrix_.centre[input];
+    for (std::size_t j = 0; j < mlen_; ++j) {
+      if (is_row(outputs_[j])) row_[j] = gain * (rows_[j * columns_ + input] - centre);
+    }
+    return row_;
+  }
+
+ private:
+  [[nodiscard]] bool is_row(std::uint32_t output) const { return output < matrix_.weight.rows(); }
+
+  const Matrix& matrix_;
+  const LaneMap& outputs_of_all_;
+  std::size_t mlen_;
+  std::size_t columns_;
+  std::vector<float> rows_;  // [mlen, columns]
+  std::vector<float> row_;   // [mlen]
+  std::span<const std::uint32_t> outputs_;
+};
+
 }  // namespace
 
 Quantiser::Quantiser(DataType type, ScaleRule rule)
@@ -51,21 +102,10 @@ void Quantiser::encode_pending(std::size_t n) {
 
 void append_tiles(Quantiser& stream, const PackedProduct& product, std::uint32_t mlen,
                   std::size_t first, std::size_t count) {
-  std::vector<float> row(mlen);
+  OutputTile tile(product, mlen);
   for (std::size_t n = first; n < first + count; ++n) {
-    const auto outputs = std::span(product.outputs).subspan(n * mlen, mlen);
-    for (const std::uint32_t input : product.inputs) {
-      std::ranges::fill(row, 0.0F);
-      if (input != kPadding) {
-        const float gain =
-            product.factor * (product.input_gain.empty() ? 1.0F : product.input_gain[input]);
-        for (std::size_t j = 0; j < mlen; ++j) {
-          if (outputs[j] == kPadding) continue;
-          row[j] = gain * product.weights[outputs[j] * product.columns + input];
-        }
-      }
-      stream.append(row);
-    }
+    tile.read(n);
+    for (const std::uint32_t input : product.inputs) stream.append(tile.row_of(input));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "plena/base/error.h"
+#include "plena/compiler/graph.h"
 #include "plena/compiler/tiling.h"
 #include "plena/config/data_type.h"
 #include "plena/numerics/hbm_codec.h"
@@ -44,18 +46,16 @@ class Quantiser {
   QuantisedTensor tensor_;
 };
 
-/// A matrix of the model [out, in], row-major, y = W x, and how its tiles are filled.
+/// How the tiles of a product are filled from a matrix.
 struct PackedProduct {
-  std::span<const float> weights;     // [out, in]
-  std::size_t columns = 0;            // in
-  std::span<const float> input_gain;  // [in]: each column is multiplied by it; empty: by 1
-  float factor = 1.0F;                // and every element by this
-  const LaneMap& outputs;             // row of W for each lane of the product's output tiles
-  const LaneMap& inputs;              // column of W for each lane of its input tiles
+  const Matrix& matrix;
+  const LaneMap& outputs;  // row of W for each lane of the product's output tiles
+  const LaneMap& inputs;   // column of W for each lane of its input tiles
 };
 
 /// Appends the tiles of a product from output tile `first` on, `count` of them: for each output
-/// tile one tile for every input tile. Element (k, j) of a tile is W[outputs[j]][inputs[k]].
+/// tile one tile for every input tile. Element (k, j) of a tile is W[outputs[j]][inputs[k]]; lanes
+/// beyond the matrix are 0.
 void append_tiles(Quantiser& stream, const PackedProduct& product, std::uint32_t mlen,
                   std::size_t first, std::size_t count);
 

@@ -24,7 +24,7 @@ TEST(AppendTiles, StoresTilesKMajorAndPadsWithZeros) {
   const LaneMap inputs = dense_lanes(3, 2);
   const DataType fp32 = DataType::plain(kFp32);
   Quantiser stream(fp32);
-  append_tiles(stream, {w, 3, {}, 1.0F, outputs, inputs}, 2);
+  append_tiles(stream, {Matrix{.weight = Tensor::f32(w, 2, 3)}, outputs, inputs}, 2);
   const auto tensor = std::move(stream).finish();
   EXPECT_THAT(decoded(tensor, fp32, 8), ElementsAre(1, 4, 2, 5, 3, 6, 0, 0));
   EXPECT_TRUE(tensor.scales.empty());
@@ -32,11 +32,14 @@ TEST(AppendTiles, StoresTilesKMajorAndPadsWithZeros) {
 
 TEST(AppendTiles, FoldsGainAndFactorIntoTheColumns) {
   const std::vector<float> w = {1, 2, 3, 4};
-  const std::vector<float> gain = {10, 100};
+  const Matrix matrix{
+      .weight = Tensor::f32(w, 2, 2),
+      .input_gain = std::make_shared<const std::vector<float>>(std::vector<float>{10, 100}),
+      .factor = -1.0F};
   const LaneMap lanes = dense_lanes(2, 2);
   const DataType fp32 = DataType::plain(kFp32);
   Quantiser stream(fp32);
-  append_tiles(stream, {w, 2, gain, -1.0F, lanes, lanes}, 2);
+  append_tiles(stream, {matrix, lanes, lanes}, 2);
   EXPECT_THAT(decoded(std::move(stream).finish(), fp32, 4), ElementsAre(-10, -30, -200, -400));
 }
 

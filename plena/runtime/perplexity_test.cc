@@ -11,6 +11,7 @@
 #include "plena/base/shared_data.h"
 #include "plena/compiler/compile.h"
 #include "plena/compiler/testing/toy_image.h"
+#include "plena/model/llama.h"
 
 namespace plena {
 namespace {
@@ -107,7 +108,7 @@ TEST(Perplexity, InFp32ItIsThatOfAPublicLibrary) {
   }
   const auto model =
       open_llama2c(std::string(PLENA_SOURCE_DIR) + "/models/stories260K/stories260K.bin").value();
-  auto session = Session::create(compile_llama(model, options).value()).value();
+  auto session = Session::create(compile(describe(model), options).value()).value();
 
   for (const std::size_t document : {1, 2}) {
     const auto report =

@@ -1,9 +1,9 @@
 #include "plena/runtime/session.h"
 
-#include <cstring>
 #include <utility>
 
 #include "plena/numerics/float_format.h"
+#include "plena/runtime/expert_routing.h"
 
 namespace plena {
 
@@ -41,12 +41,7 @@ Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t 
   const auto* interrupted = run_options_.interrupted;
   if (interrupted != nullptr && *interrupted) return fail(ErrorCode::Interrupted, "interrupted");
   write_inputs(token, position);
-  machine_.pc = 0;
-  RunOptions options = run_options_;
-  if (clock_ != nullptr) options.observer = clock_;
-  const Stop stop = run(machine_, *prepared_, options);
-  if (stop.trap) return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
-  if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
+  if (auto ran = run_program(); !ran) return tl::unexpected(ran.error());
   if (auto ended = end_step(); !ended) return tl::unexpected(ended.error());
   read_logits();
   return std::span<const float>(logits_);
@@ -59,6 +54,23 @@ Status Session::end_step() {
   return {};
 }
 
+// Where the host picks experts the program stops for it, at a breakpoint a layer.
+Status Session::run_program() {
+  RunOptions options = run_options_;
+  if (clock_ != nullptr) options.observer = clock_;
+  machine_.pc = 0;
+  for (;;) {
+    const Stop stop = run(machine_, *prepared_, options);
+    if (stop.reason == StopReason::Halted) return {};
+    if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
+    if (!manifest_.host_routing || stop.trap->cause != TrapCause::Breakpoint) {
+      return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
+    }
+    pick_experts(*manifest_.host_routing, machine_);
+    resume_after_break(machine_, *prepared_);
+  }
+}
+
 void Session::write_inputs(std::uint32_t token, std::uint32_t position) {
   machine_.int_mem[manifest_.token_address] = token;
   for (const PositionInput& input : manifest_.position_inputs) {
@@ -67,15 +79,7 @@ void Session::write_inputs(std::uint32_t token, std::uint32_t position) {
 }
 
 void Session::read_logits() {
-  const ElementType format = machine_.vector_element();
-  const std::size_t stored = storage_bytes(format);
-  const std::uint8_t* element = machine_.vram.data() + manifest_.logits_address * stored;
-  for (float& logit : logits_) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, element, stored);
-    logit = decode_fp(format, bits);
-    element += stored;
-  }
+  read_vector(machine_, manifest_.logits_address, logits_);
 }
 
 }  // namespace plena

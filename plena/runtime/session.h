@@ -52,6 +52,7 @@ class Session {
   Session() = default;
   void write_inputs(std::uint32_t token, std::uint32_t position);
   Status end_step();
+  Status run_program();
   void read_logits();
 
   Manifest manifest_;

@@ -34,7 +34,7 @@ LlamaModel open_model(const std::string& name) {
 Session make_session(const LlamaModel& model, const Settings& settings) {
   CompileOptions options;
   options.settings = settings;
-  const auto image = compile_llama(model, options);
+  const auto image = compile(describe(model), options);
   EXPECT_TRUE(image) << image.error().render();
   return Session::create(image.value()).value();
 }

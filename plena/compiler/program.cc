@@ -1,0 +1,117 @@
+#include "plena/compiler/program.h"
+
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "plena/compiler/kernels.h"
+
+namespace plena {
+
+namespace {
+
+// One operator of a layer.
+struct EmitOperator {
+  const KernelContext& context;
+  const LayerKind& kind;
+
+  void operator()(const NormOp& op) const { emit_norm(context, kind, op); }
+  void operator()(const ProductOp& op) const { emit_product(context, kind, op); }
+  void operator()(const HeadNormOp& op) const { emit_head_norm(context, kind, op); }
+  void operator()(const RotateOp& op) const { emit_rotation(context, op); }
+  void operator()(const AttentionOp& op) const { emit_attention(context, op); }
+  void operator()(const FeedForwardOp& op) const { emit_feed_forward(context, kind, op); }
+  void operator()(const ExpertsOp& op) const { emit_experts(context, kind, op); }
+  void operator()(const SoftCapOp& op) const { emit_soft_cap(context, op); }
+};
+
+// What the program keeps of where a layer's tensors start moves on to the next layer's.
+void advance_kept(const KernelContext& context, const Block& place, std::uint64_t amount) {
+  Emitter& e = context.emitter;
+  HeldGp at(e, place.name);
+  load_kept(context, at, place, place.name);
+  e.advance(at, amount, "of the next layer");
+  keep(context, at, place);
+}
+
+void advance_layer(const KernelContext& context) {
+  const MemoryPlan& plan = context.plan;
+  const std::uint64_t mlen = context.tiled.mlen;
+  advance_kept(context, plan.cache_at, context.tiled.cache_regions() * plan.cache_stride);
+  if (plan.vectors.count != 0) {
+    advance_kept(context, plan.vectors_at, context.tables.vectors.stored_rows() * mlen);
+  }
+  if (plan.expert_vectors.count != 0) {
+    advance_kept(context, plan.expert_vectors_at,
+                 context.tiled.experts * context.tables.expert_vectors.stored_rows() * mlen);
+  }
+}
+
+void emit_layer(const KernelContext& context, const LayerKind& kind) {
+  const RegionScope region(context.emitter, "layer");
+  emit_layer_vectors(context, context.tiled.all_rows(kind.vectors));
+  for (const Operator& op : kind.operators) std::visit(EmitOperator{context, kind}, op);
+  advance_layer(context);
+}
+
+void emit_layers(const KernelContext& context) {
+  const Graph& graph = *context.tiled.graph;
+  for (const LayerLoop& pattern : layer_loops(graph.layers)) {
+    Loop patterns(context.emitter, pattern.count, "pattern of layers");
+    for (const LayerLoop::Run& run : pattern.body) {
+      Loop layers(context.emitter, run.layers, "layers");
+      emit_layer(context, graph.kinds[run.kind]);
+    }
+  }
+}
+
+void emit_ending(const KernelContext& context) {
+  const LayerKind& ending = context.tiled.graph->ending;
+  const RegionScope region(context.emitter, "ending");
+  emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
+  for (const Operator& op : ending.operators) std::visit(EmitOperator{context, ending}, op);
+}
+
+void write_head(Emitter& e, const ProgramInput& input) {
+  e.comment(input.title);
+  e.blank_line();
+  std::istringstream lines(describe(input.plan));
+  for (std::string line; std::getline(lines, line);) e.comment(line);
+  e.blank_line();
+}
+
+}  // namespace
+
+std::string describe(const MemoryPlan& plan) {
+  std::string text;
+  for (const BlockAllocator* memory :
+       {&plan.hbm, &plan.mram, &plan.vram, &plan.fp, &plan.integers}) {
+    text += fmt::format("{}, {} in use:\n", memory->memory(), memory->unit());
+    for (const Block& b : memory->blocks()) {
+      text += fmt::format("  {:>10} + {:<9} {}\n", b.first, b.count, b.name);
+    }
+  }
+  return text;
+}
+
+Result<EmittedProgram> emit_program(const ProgramInput& input, ConstantPool& constants) {
+  Emitter e;
+  write_head(e, input);
+  HeldGp weights(e, "weight stream");
+  const KernelContext context{.emitter = e,
+                              .constants = constants,
+                              .settings = input.settings,
+                              .dialect = input.dialect,
+                              .tiled = input.tiled,
+                              .plan = input.plan,
+                              .tables = input.tables,
+                              .weights = weights};
+  e.set(weights, 0, "start of the weight stream");
+  emit_setup(context);
+  emit_embedding(context);
+  emit_layers(context);
+  emit_ending(context);
+  return std::move(e).finish();
+}
+
+}  // namespace plena

@@ -1,0 +1,41 @@
+// Rotary embedding of neighbouring lanes: x cos + P x sin, where P swaps the lanes of a pair and
+// negates the first: one product with a tile of 0 and ±1.
+
+#include "plena/compiler/kernels.h"
+
+namespace plena {
+
+void emit_rotation(const KernelContext& context, const RotateOp& op) {
+  Emitter& e = context.emitter;
+  const RegionScope region(e, "rope");
+  const HeadLayout& heads = context.tiled.heads;
+  const std::uint64_t vlen = context.settings.vlen;
+  const std::uint64_t rows = std::uint64_t{heads.query_rows()} + heads.key_rows();
+  const std::uint64_t first = 2 * op.table * heads.span;
+  HeldGp x(e, "q, k");
+  HeldGp tile(e, "permutation");
+  HeldGp swapped(e, "P x");
+  HeldGp cosines(e, "cosines");
+  HeldGp sines(e, "sines");
+  const auto set_angles = [&] {
+    e.set(cosines, context.row(context.plan.position_rows, first), "cosines");
+    e.set(sines, context.row(context.plan.position_rows, first + heads.span), "sines");
+  };
+  e.set(x, context.row(op.qkv), "q, k");
+  e.set(tile, context.tile(context.plan.rotation), "P");
+  e.set(swapped, context.row(context.plan.scratch), "P x");
+  if (heads.span == 1) set_angles();
+  Loop over_heads(e, rows / heads.span, "query and key rows");
+  if (heads.span > 1) set_angles();
+  Loop over_rows(e, heads.span, "rows of a head");
+  e.emit(Op::M_MV, {x, tile});
+  e.emit(Op::M_MV_WO, {swapped, 0});
+  e.emit(Op::V_MUL_VV, {swapped, swapped, sines, kAllLanes});
+  e.emit(Op::V_MUL_VV, {x, x, cosines, kAllLanes});
+  e.emit(Op::V_ADD_VV, {x, x, swapped, kAllLanes});
+  step(context, x, vlen, rows);
+  step(context, cosines, vlen, heads.span);
+  step(context, sines, vlen, heads.span);
+}
+
+}  // namespace plena
