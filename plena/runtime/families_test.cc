@@ -1,0 +1,152 @@
+// One small model of every family on the simulated machine, against its reference logits.
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "plena/base/npy.h"
+#include "plena/base/shared_data.h"
+#include "plena/compiler/compile.h"
+#include "plena/model/open_model.h"
+#include "plena/model/testing/forward_pass.h"
+#include "plena/runtime/generation.h"
+
+namespace plena {
+namespace {
+
+using Ids = std::vector<std::uint32_t>;
+
+// `on_chip` for SRAMs and scalars, f32 in HBM.
+Settings settings_of(const std::string& on_chip) {
+  Settings settings;
+  for (const char* key : {"MATRIX_SRAM_TYPE", "VECTOR_SRAM_TYPE", "SCALAR_FP"}) {
+    EXPECT_TRUE(set_value(settings, fmt::format("{}={}", key, on_chip)));
+  }
+  for (const char* key :
+       {"HBM_M_WEIGHT_TYPE", "HBM_M_KV_TYPE", "HBM_V_ACT_TYPE", "HBM_V_KV_TYPE"}) {
+    EXPECT_TRUE(set_value(settings, fmt::format("{}=fp32", key)));
+  }
+  return settings;
+}
+
+Session make_session(const Model& model, const Settings& settings, const Dialect& dialect) {
+  const auto image = compile(model, {.settings = settings, .dialect = dialect});
+  EXPECT_TRUE(image) << (image ? "" : image.error().render());
+  return Session::create(image.value()).value();
+}
+
+struct Reference {
+  Ids prompt;
+  Ids greedy;
+  std::vector<float> logits;  // [prompt + greedy, vocab]
+
+  [[nodiscard]] Ids all() const {
+    Ids ids = prompt;
+    ids.insert(ids.end(), greedy.begin(), greedy.end());
+    return ids;
+  }
+};
+
+std::string folder_of(const std::string& name) {
+  return shared_data() + "/models/tiny/" + name;
+}
+
+Reference load_reference(const std::string& folder) {
+  const auto json = nlohmann::json::parse(read_text(folder + "/reference.json").value());
+  return {json.at("input_ids").get<Ids>(), json.at("greedy_ids").get<Ids>(),
+          read_npy(folder + "/reference_logits.npy").value().values<float>()};
+}
+
+std::size_t likeliest(std::span<const float> logits) {
+  return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+}
+
+struct Agreement {
+  float worst = 0;                // difference of two logits
+  int parted = 0;                 // positions whose likeliest token is another one
+  float margin_where_parted = 0;  // the largest, in the reference
+};
+
+// Feeds the reference's tokens and compares the logits after each of them.
+Agreement compare(Session& session, const Ids& ids, std::span<const float> expected) {
+  Agreement agreement;
+  const std::size_t vocab = expected.size() / ids.size();
+  for (std::size_t position = 0; position < ids.size(); ++position) {
+    const auto logits = session.step(ids[position], static_cast<std::uint32_t>(position));
+    EXPECT_TRUE(logits) << (logits ? "" : logits.error().render());
+    if (!logits) return agreement;
+    const auto reference = expected.subspan(position * vocab, vocab);
+    for (std::size_t i = 0; i < vocab; ++i) {
+      const float difference = std::abs((*logits)[i] - reference[i]);
+      agreement.worst = std::isnan(difference) ? HUGE_VALF : std::max(agreement.worst, difference);
+    }
+    const std::size_t picked = likeliest(*logits);
+    if (picked == likeliest(reference)) continue;
+    ++agreement.parted;
+    agreement.margin_where_parted = std::max(agreement.margin_where_parted,
+                                             reference[likeliest(reference)] - reference[picked]);
+  }
+  return agreement;
+}
+
+constexpr float kFp32Tolerance = 1e-4F;
+
+class Families : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Families, InFp32GiveTheReferenceLogits) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of(GetParam())).value();
+  const auto reference = load_reference(folder_of(GetParam()));
+  for (const char* isa : {"plena", "plena+moe+minmax"}) {
+    auto session = make_session(model, settings_of("fp32"), Dialect::parse(isa).value());
+    const Agreement agreement = compare(session, reference.all(), reference.logits);
+    EXPECT_LT(agreement.worst, kFp32Tolerance) << isa;
+    EXPECT_EQ(agreement.parted, 0) << isa;
+  }
+}
+
+// gpt-oss-mxfp4 is gpt-oss in another file format and left out: two near ties of its prompt part.
+class NarrowFamilies : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NarrowFamilies, InBf16PickNearlyAllOfTheReferenceTokens) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of(GetParam())).value();
+  const auto reference = load_reference(folder_of(GetParam()));
+  auto session = make_session(model, settings_of("bf16"), {});
+  const Agreement agreement = compare(session, reference.all(), reference.logits);
+  EXPECT_LE(agreement.parted, 1);
+  EXPECT_LT(agreement.margin_where_parted, 0.3F);
+}
+
+std::string test_name(const ::testing::TestParamInfo<const char*>& test) {
+  std::string name = test.param;
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Families,
+                         ::testing::Values("llama-gqa", "llama3-rope", "qwen2", "qwen3",
+                                           "mistral-sliding", "mixtral", "qwen3-moe", "gemma2",
+                                           "gemma3", "gpt-oss", "gpt-oss-mxfp4"),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(Tiny, NarrowFamilies,
+                         ::testing::Values("llama-gqa", "llama3-rope", "qwen2", "qwen3",
+                                           "mistral-sliding", "mixtral", "qwen3-moe", "gemma2",
+                                           "gemma3", "gpt-oss"),
+                         test_name);
+
+// LayerNorm, learned positions and biases: a model that sorts, against a forward pass.
+TEST(GptNanoSort, InFp32GivesTheLogitsOfTheForwardPass) {
+  PLENA_NEEDS_SHARED();
+  const auto model =
+      open_model(shared_data() + "/models/gpt-nano-sort/gpt-nano-sort-model.json").value();
+  const Ids ids = {0, 0, 2, 1, 0, 1, 0, 0, 0, 1, 1};
+  auto session = make_session(model, settings_of("fp32"), {});
+  const Agreement agreement = compare(session, ids, testing::forward_logits(model, ids));
+  EXPECT_LT(agreement.worst, kFp32Tolerance);
+  EXPECT_EQ(agreement.parted, 0);
+}
+
+}  // namespace
+}  // namespace plena
