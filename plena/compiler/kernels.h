@@ -92,7 +92,7 @@ void emit_feed_forward(const KernelContext& context, const LayerKind& kind,
 void emit_cache_append(const KernelContext& context, ValueId qkv);
 
 /// One product: outputs = W inputs, or outputs += W inputs, for the next inputs x outputs tiles of
-/// a stream: one M_MV a tile, one M_MV_WO an output tile.
+/// a stream: one M_TMV a tile, one M_MV_WO an output tile.
 struct TiledProduct {
   Gp stream;                  // element of its next tile behind kWeightsBase; moved on
   std::uint64_t inputs = 0;   // address of the first row

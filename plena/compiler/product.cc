@@ -42,7 +42,7 @@ void emit_tiled_product(const KernelContext& context, const TiledProduct& produc
   {
     Loop over_inputs(e, product.input_tiles, "input tiles");
     e.emit(Op::H_PREFETCH_M, {tile, product.stream, kWeightsBase, kContiguous, kWeights});
-    e.emit(Op::M_MV, {x, tile});
+    e.emit(Op::M_TMV, {x, tile});
     e.advance(product.stream, context.tiled.tile_elements());
     step(context, x, vlen, product.input_tiles);
   }

@@ -15,7 +15,7 @@ std::size_t whole_unit(DataType type) {
   return std::lcm(bytes, std::size_t{type.is_mx() ? type.block : 1});
 }
 
-// The rows of W that one output tile holds.
+// The rows of W that one output tile holds, gained and centred.
 class OutputTile {
  public:
   OutputTile(const PackedProduct& product, std::uint32_t mlen)
@@ -42,20 +42,24 @@ class OutputTile {
     }
   }
 
-  /// W[outputs][input], gained and centred.
-  std::span<const float> row_of(std::uint32_t input) {
+  /// W[output j][inputs].
+  std::span<const float> row(std::size_t j, std::span<const std::uint32_t> inputs) {
     std::ranges::fill(row_, 0.0F);
-    if (input >= columns_) return row_;
-    const float gain = matrix_.factor * (matrix_.input_gain ? (*matrix_.input_gain)[input] : 1.0F);
-    const float centre = matrix_.centre.empty() ? 0.0F : matrix_.centre[input];
-    for (std::size_t j = 0; j < mlen_; ++j) {
-      if (is_row(outputs_[j])) row_[j] = gain * (rows_[j * columns_ + input] - centre);
+    if (!is_row(outputs_[j])) return row_;
+    const float* const w = rows_.data() + j * columns_;
+    for (std::size_t k = 0; k < mlen_; ++k) {
+      if (inputs[k] >= columns_) continue;
+      const float centre = matrix_.centre.empty() ? 0.0F : matrix_.centre[inputs[k]];
+      row_[k] = gain(inputs[k]) * (w[inputs[k]] - centre);
     }
     return row_;
   }
 
  private:
   [[nodiscard]] bool is_row(std::uint32_t output) const { return output < matrix_.weight.rows(); }
+  [[nodiscard]] float gain(std::uint32_t input) const {
+    return matrix_.factor * (matrix_.input_gain ? (*matrix_.input_gain)[input] : 1.0F);
+  }
 
   const Matrix& matrix_;
   const LaneMap& outputs_of_all_;
@@ -105,7 +109,10 @@ void append_tiles(Quantiser& stream, const PackedProduct& product, std::uint32_t
   OutputTile tile(product, mlen);
   for (std::size_t n = first; n < first + count; ++n) {
     tile.read(n);
-    for (const std::uint32_t input : product.inputs) stream.append(tile.row_of(input));
+    for (std::size_t i = 0; i < product.inputs.size(); i += mlen) {
+      const auto inputs = std::span(product.inputs).subspan(i, mlen);
+      for (std::size_t j = 0; j < mlen; ++j) stream.append(tile.row(j, inputs));
+    }
   }
 }
 

@@ -18,7 +18,7 @@ std::vector<float> decoded(const QuantisedTensor& tensor, DataType type, std::si
 }
 
 // W = [[1, 2, 3], [4, 5, 6]], tiles of 2: one output tile, two input tiles, the last half empty.
-TEST(AppendTiles, StoresTilesKMajorAndPadsWithZeros) {
+TEST(AppendTiles, StoresRowsOfOutputsAndPadsWithZeros) {
   const std::vector<float> w = {1, 2, 3, 4, 5, 6};
   const LaneMap outputs = dense_lanes(2, 2);
   const LaneMap inputs = dense_lanes(3, 2);
@@ -26,7 +26,7 @@ TEST(AppendTiles, StoresTilesKMajorAndPadsWithZeros) {
   Quantiser stream(fp32);
   append_tiles(stream, {Matrix{.weight = Tensor::f32(w, 2, 3)}, outputs, inputs}, 2);
   const auto tensor = std::move(stream).finish();
-  EXPECT_THAT(decoded(tensor, fp32, 8), ElementsAre(1, 4, 2, 5, 3, 6, 0, 0));
+  EXPECT_THAT(decoded(tensor, fp32, 8), ElementsAre(1, 2, 4, 5, 3, 0, 6, 0));
   EXPECT_TRUE(tensor.scales.empty());
 }
 
@@ -40,7 +40,7 @@ TEST(AppendTiles, FoldsGainAndFactorIntoTheColumns) {
   const DataType fp32 = DataType::plain(kFp32);
   Quantiser stream(fp32);
   append_tiles(stream, {matrix, lanes, lanes}, 2);
-  EXPECT_THAT(decoded(std::move(stream).finish(), fp32, 4), ElementsAre(-10, -30, -200, -400));
+  EXPECT_THAT(decoded(std::move(stream).finish(), fp32, 4), ElementsAre(-10, -200, -30, -400));
 }
 
 // Blocks may be longer than what is appended at a time; the result is that of one long row.
