@@ -241,7 +241,9 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
 }
 
 Result<Image> compile(const Model& model, const CompileOptions& options) {
-  auto graph = model_graph(model);
+  constexpr std::uint32_t kFineEnough = 8;  // bits of a weight, for gains to be folded in
+  auto graph =
+      model_graph(model, {.fold_gains = options.settings.hbm_m_weight_type.width() >= kFineEnough});
   if (!graph) return forward_error(graph);
   return compile(*graph, options);
 }

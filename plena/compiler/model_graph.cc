@@ -55,17 +55,15 @@ Vector product(const Tensor& weight, const Vector& v) {
   return result;
 }
 
-// A norm of the residual stream, as the matrices behind it take it in: its gain times sqrt(width),
-// and its bias.
+// What the matrices behind a norm of the residual stream take in of it.
 struct FoldedNorm {
-  std::shared_ptr<const Vector> gain;
-  Vector bias;  // empty: none
+  std::shared_ptr<const Vector> gain;  // null: it stays with the norm
+  Vector bias;                         // empty: none
 };
 
-FoldedNorm fold(const Norm& norm) {
-  const auto width = static_cast<float>(norm.weight.columns());
-  return {std::make_shared<const Vector>(scaled(norm.weight, std::sqrt(width))),
-          norm.bias ? norm.bias.values() : Vector{}};
+// The machine's norms divide by the root of a sum, not of a mean.
+Vector gain_of(const Norm& norm) {
+  return scaled(norm.weight, std::sqrt(static_cast<float>(norm.weight.columns())));
 }
 
 // A linear map behind a folded norm or behind none.
@@ -122,23 +120,21 @@ struct SharedValues {
 // Builds one layer: operators of its kind and tensors, side by side.
 class LayerBuilder {
  public:
-  LayerBuilder(const Model& model, const SharedValues& values)
-      : model_(model), config_(model.config), values_(values) {}
+  LayerBuilder(const Model& model, const SharedValues& values, const GraphOptions& options)
+      : model_(model), config_(model.config), values_(values), options_(options) {}
 
   Status add_layer(const LayerWeights& weights, const LayerConfig& config) {
     if (auto known = check(weights); !known) return known;
     add_attention(weights, config);
-    const FoldedNorm norm = fold(weights.ffn_norm);
-    add_norm();
+    const FoldedNorm norm = add_norm(weights.ffn_norm, "norm before feed-forward");
     if (config.experts) return add_experts(weights, norm);
     add_feed_forward(weights, norm);
     return {};
   }
 
   void add_ending() {
-    const FoldedNorm norm = fold(model_.final_norm);
+    const FoldedNorm norm = add_norm(model_.final_norm, "final norm");
     const float cap = config_.logit_cap;
-    add_norm();
     const FoldedLinear output(model_.output, &norm, cap == 0 ? 1.0F : 2.0F / cap, false);
     add_product(values_.normed, values_.logits, false,
                 {{MatrixRole::Logits, Layout::Dense, config_.vocab}}, {output});
@@ -164,12 +160,21 @@ class LayerBuilder {
     return kind.vectors.size() - 1;
   }
 
-  // Of the residual stream; the gain is part of the matrices behind it.
-  void add_norm() {
-    kind.operators.emplace_back(
-        NormOp{.from = values_.residual,
-               .to = values_.normed,
-               .epsilon = static_cast<float>(config_.hidden) * config_.norm_epsilon});
+  // Of the residual stream. Its bias, and its gain too unless that stays, is for the matrices
+  // behind it.
+  FoldedNorm add_norm(const Norm& norm, std::string name) {
+    NormOp op{.from = values_.residual,
+              .to = values_.normed,
+              .epsilon = static_cast<float>(config_.hidden) * config_.norm_epsilon};
+    FoldedNorm folded{nullptr, norm.bias ? norm.bias.values() : Vector{}};
+    Vector gain = gain_of(norm);
+    if (options_.fold_gains) {
+      folded.gain = std::make_shared<const Vector>(std::move(gain));
+    } else {
+      op.gain = add_vector(std::move(name), Layout::Dense, config_.hidden, std::move(gain));
+    }
+    kind.operators.emplace_back(op);
+    return folded;
   }
 
   void add_product(ValueId from, ValueId to, bool add, std::vector<MatrixUse> uses,
@@ -223,8 +228,7 @@ class LayerBuilder {
   }
 
   void add_attention(const LayerWeights& weights, const LayerConfig& config) {
-    const FoldedNorm norm = fold(weights.attention_norm);
-    add_norm();
+    const FoldedNorm norm = add_norm(weights.attention_norm, "norm before attention");
     const float scale = query_scale();
     add_product(
         values_.normed, values_.qkv, false,
@@ -336,24 +340,26 @@ class LayerBuilder {
   const Model& model_;
   const ModelConfig& config_;
   const SharedValues& values_;
+  const GraphOptions& options_;
 };
 
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const Model& model) : model_(model), config_(model.config) {}
+  GraphBuilder(const Model& model, const GraphOptions& options)
+      : model_(model), config_(model.config), options_(options) {}
 
   Result<Graph> build() && {
     if (auto known = check(); !known) return tl::unexpected(known.error());
     describe_model();
     add_values();
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      LayerBuilder builder(model_, values_);
+      LayerBuilder builder(model_, values_, options_);
       auto added = builder.add_layer(model_.layers[i], config_.layers[i]);
       if (!added) return tl::unexpected(added.error());
       builder.layer.kind = kind_of(std::move(builder.kind));
       graph_.layers.push_back(std::move(builder.layer));
     }
-    LayerBuilder ending(model_, values_);
+    LayerBuilder ending(model_, values_, options_);
     ending.add_ending();
     graph_.ending = std::move(ending.kind);
     graph_.ending_tensors = std::move(ending.layer);
@@ -432,14 +438,15 @@ class GraphBuilder {
 
   const Model& model_;
   const ModelConfig& config_;
+  const GraphOptions& options_;
   Graph graph_;
   SharedValues values_{};
 };
 
 }  // namespace
 
-Result<Graph> model_graph(const Model& model) {
-  return GraphBuilder(model).build();
+Result<Graph> model_graph(const Model& model, const GraphOptions& options) {
+  return GraphBuilder(model, options).build();
 }
 
 }  // namespace plena

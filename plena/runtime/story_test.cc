@@ -10,6 +10,7 @@
 #include "plena/base/npy.h"
 #include "plena/base/shared_data.h"
 #include "plena/compiler/compile.h"
+#include "plena/compiler/model_graph.h"
 #include "plena/model/testing/reference_forward.h"
 #include "plena/runtime/generation.h"
 
@@ -156,6 +157,22 @@ TEST(Story, TheWholeContextAgreesWithAnF32Pass) {
   }
 
   EXPECT_EQ(comparison.positions(), 512);
+  EXPECT_LT(comparison.worst(), 1e-4F);
+}
+
+// Gains beside the matrices or inside them: the same model (model_graph.h).
+TEST(Story, GainsThatStayWithTheirNormsChangeNothing) {
+  const auto model = open_model("stories260K");
+  CompileOptions options;
+  options.settings = settings_of("fp32");
+  const auto graph = model_graph(describe(model), {.fold_gains = false}).value();
+  auto apart = Session::create(compile(graph, options).value()).value();
+  auto folded = make_session(model, options.settings);
+  Comparison comparison;
+  for (std::uint32_t position = 0; position < 20; ++position) {
+    const auto expected = folded.step(position + 1, position).value();
+    comparison.add(apart.step(position + 1, position).value(), expected);
+  }
   EXPECT_LT(comparison.worst(), 1e-4F);
 }
 
