@@ -11,6 +11,7 @@
 #include "plena/base/files.h"
 #include "plena/model/config_reader.h"
 #include "plena/model/families/family.h"
+#include "plena/model/gguf.h"
 #include "plena/model/llama.h"
 #include "plena/model/mingpt.h"
 #include "plena/model/safetensors.h"
@@ -90,6 +91,20 @@ Result<Model> open_json(const std::string& path, const OpenModelOptions& options
                                                            : open_hugging_face(path, options);
 }
 
+Result<Model> open_gguf(MappedFile mapped, const std::string& path) {
+  auto file = std::make_shared<const MappedFile>(std::move(mapped));
+  const auto gguf = parse_gguf(file->bytes(), path);
+  if (!gguf) return tl::unexpected(gguf.error());
+  auto model = import_gguf(*gguf, path);
+  if (!model) return forward_error(model);
+  if (auto checked = check_model(*model); !checked) {
+    checked.error().message = fmt::format("{}: {}", path, checked.error().message);
+    return forward_error(checked);
+  }
+  model->storage.push_back(std::move(file));
+  return model;
+}
+
 Result<Model> open_checkpoint(const std::string& path) {
   auto llama = open_llama2c(path);
   if (!llama) return forward_error(llama);
@@ -127,6 +142,7 @@ Result<Model> open_model(const std::string& path, const OpenModelOptions& option
   if (fs::is_directory(path, ignored)) return open_folder(path, options);
   auto file = MappedFile::open(path);
   if (!file) return forward_error(file);
+  if (is_gguf(file->bytes())) return open_gguf(*std::move(file), path);
   const auto start = file->text().substr(0, 64);
   const auto first = start.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && start[first] == '{';

@@ -8,34 +8,20 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "plena/base/files.h"
-#include "plena/base/npy.h"
 #include "plena/base/shared_data.h"
 #include "plena/model/mingpt.h"
 #include "plena/model/open_model.h"
 #include "plena/model/testing/forward_pass.h"
+#include "plena/model/testing/tiny_model.h"
 
 namespace plena {
 namespace {
 
 using Ids = std::vector<std::uint32_t>;
 using nlohmann::json;
-
-// f32 runs of different order agree within 2e-5; the smallest mistake seen costs 3e-4.
-constexpr float kTolerance = 1e-4F;
-
-json read_json(const std::string& path) {
-  return json::parse(read_text(path).value());
-}
-
-float worst_difference(const std::vector<float>& found, const std::vector<float>& expected) {
-  if (found.size() != expected.size()) return INFINITY;
-  float worst = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    worst = std::max(worst, std::abs(found[i] - expected[i]));
-  }
-  return worst;
-}
+using testing::kLogitTolerance;
+using testing::read_json;
+using testing::worst_difference;
 
 // The tensors of a recording in minGPT's JSON, by name.
 std::map<std::string, std::vector<float>> read_recording(const std::string& path) {
@@ -56,20 +42,9 @@ TEST_P(TinyModel, HasTheReferenceLogits) {
   const std::string folder = shared_data() + "/models/tiny/" + GetParam();
   const auto model = open_model(folder);
   ASSERT_TRUE(model) << model.error().render();
-  const json reference = read_json(folder + "/reference.json");
-  Ids ids = reference.at("input_ids").get<Ids>();
-  if (reference.contains("greedy_ids")) {
-    const auto greedy = reference.at("greedy_ids").get<Ids>();
-    ids.insert(ids.end(), greedy.begin(), greedy.end());
-  } else {
-    ASSERT_TRUE(model->special.mask);
-    ids.resize(ids.size() + reference.at("gen_length").get<std::size_t>(), *model->special.mask);
-  }
+  const auto logits = testing::forward_logits(*model, testing::reference_ids(folder));
 
-  const auto logits = testing::forward_logits(*model, ids);
-
-  const auto expected = read_npy(folder + "/reference_logits.npy").value().values<float>();
-  EXPECT_LT(worst_difference(logits, expected), kTolerance);
+  EXPECT_LT(worst_difference(logits, testing::reference_logits(folder)), kLogitTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, TinyModel,
@@ -91,9 +66,9 @@ TEST(HuggingFaceFolder, TellsTheSameStoryAsTheCheckpointItWasMadeOf) {
 
   auto logits = testing::forward_logits(model, std::span(tokens).first(40));
 
-  auto expected = read_npy(models + "stories260K/reference_logits.npy").value().values<float>();
+  auto expected = testing::reference_logits(models + "stories260K");
   expected.resize(40 * 512);
-  EXPECT_LT(worst_difference(logits, expected), kTolerance);
+  EXPECT_LT(worst_difference(logits, expected), kLogitTolerance);
 }
 
 // The intermediate values of a run of minGPT itself on three rows of digits.
@@ -115,7 +90,7 @@ TEST(MinGpt, SortsDigitsAsItsRecordingDoes) {
     logits.insert(logits.end(), some.begin(), some.end());
   }
 
-  EXPECT_LT(worst_difference(logits, expected), kTolerance);
+  EXPECT_LT(worst_difference(logits, expected), kLogitTolerance);
 }
 
 }  // namespace
