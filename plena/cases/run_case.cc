@@ -8,6 +8,7 @@
 #include "plena/cases/case.h"
 #include "plena/cases/compare.h"
 #include "plena/sim/engine.h"
+#include "plena/sim/tile_cache.h"
 
 namespace plena {
 
@@ -45,8 +46,9 @@ Outcome execute(const Case& test, Machine& machine) {
     machine.pc = outcome.trap->pc;
     return outcome;
   }
+  TileCache tile_cache;
   for (;;) {
-    Stop stop = run(machine, **program, {.max_instructions = kBudget});
+    Stop stop = run(machine, **program, {.max_instructions = kBudget, .tile_cache = &tile_cache});
     if (stop.reason != StopReason::Trapped) return outcome;
     if (stop.trap->cause != TrapCause::Breakpoint || !test.continue_after_break) {
       outcome.trap = std::move(stop.trap);

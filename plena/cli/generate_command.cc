@@ -8,6 +8,7 @@
 
 #include "plena/base/npy.h"
 #include "plena/cli/commands.h"
+#include "plena/cli/engine_options.h"
 #include "plena/cli/interrupt.h"
 #include "plena/cli/machine_time_report.h"
 #include "plena/cli/model_options.h"
@@ -36,6 +37,7 @@ struct GenerateOptions {
   TimingOptions timing;
   TimelineOptions timeline;
   bool statistics = false;
+  EngineOptions engine;
 };
 constexpr std::int64_t kDefaultTokens = 256;
 
@@ -216,7 +218,7 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   RunOptions run_options;
   run_options.interrupted = &interrupted();
-  auto session = Session::create(*image, run_options);
+  auto session = Session::create(*image, run_options, options.engine.tile_cache_bytes());
   if (!session) return tl::unexpected(session.error());
   auto works = start_clock(options, *session);
   if (!works) return forward_error(works);
@@ -284,6 +286,7 @@ void add_generate_command(CLI::App& app, Context& context) {
       ->group("Timing");
   command->add_option("--logits", options->logits_file, "Save the logits of every step, f32")
       ->type_name("FILE.npy");
+  add_engine_options(*command, options->engine);
   command->callback([&context, options] {
     context.body = [&context, options] { return generate_text(*options, context); };
   });

@@ -14,6 +14,7 @@
 #include "plena/asm/disassembler.h"
 #include "plena/cli/commands.h"
 #include "plena/cli/dialect_report.h"
+#include "plena/cli/engine_options.h"
 #include "plena/cli/interrupt.h"
 #include "plena/cli/program_source.h"
 #include "plena/cli/timeline_options.h"
@@ -40,6 +41,7 @@ struct RunArguments {
   std::vector<std::string> loads, dumps, expectations;
   Tolerance tolerance;
   bool statistics = false;
+  EngineOptions engine;
   std::uint64_t max_instructions = 0;
   std::string log;  // file; empty: none
   bool warn_dialect = false;
@@ -152,10 +154,12 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
     stream = std::move(*opened);
     observers.add(log.emplace(source.program, stream->get()));
   }
+  TileCache tile_cache(arguments.engine.tile_cache_bytes());
   Stop stop = run(machine, **program,
                   {.max_instructions = arguments.max_instructions,
                    .observer = observers.observer(),
-                   .interrupted = &interrupted()});
+                   .interrupted = &interrupted(),
+                   .tile_cache = &tile_cache});
   if (timeline) {
     if (auto finished = timeline->finish(); !finished) return forward_error(finished);
   }
@@ -326,6 +330,7 @@ void add_run_command(CLI::App& app, Context& context) {
                     "One line an executed instruction, to stderr or to FILE (--log=FILE)");
   command->add_flag("--warn-dialect", arguments->warn_dialect,
                     "Report where a plena-rs program meets a fault of the public emulator");
+  add_engine_options(*command, arguments->engine);
   add_timing_options(*command, arguments->timing);
   add_timeline_options(*command, arguments->timeline);
   add_machine_options(*command, arguments->machine);

@@ -7,7 +7,11 @@
 
 #include <sys/mman.h>
 
+#include "plena/machine/write_stamps.h"
+
 namespace plena {
+
+SparseMemory::SparseMemory() = default;
 
 Result<SparseMemory> SparseMemory::reserve(std::uint64_t bytes, std::size_t chunk_bytes) {
   SparseMemory memory;
@@ -29,13 +33,15 @@ SparseMemory::SparseMemory(SparseMemory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       chunk_shift_(other.chunk_shift_),
-      touched_(std::move(other.touched_)) {}
+      touched_(std::move(other.touched_)),
+      stamps_(std::move(other.stamps_)) {}
 
 SparseMemory& SparseMemory::operator=(SparseMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(chunk_shift_, other.chunk_shift_);
   std::swap(touched_, other.touched_);
+  std::swap(stamps_, other.stamps_);
   return *this;
 }
 
@@ -52,6 +58,18 @@ Result<SparseMemory> SparseMemory::clone() const {
     std::memcpy(copy->writable(offset, chunk_size(chunk)), data_ + offset, chunk_size(chunk));
   }
   return copy;
+}
+
+Status SparseMemory::stamp_writes() {
+  if (stamps_ != nullptr) return {};
+  auto stamps = WriteStamps::reserve(size_);
+  if (!stamps) return tl::unexpected(std::move(stamps).error());
+  stamps_ = std::move(*stamps);
+  return {};
+}
+
+void SparseMemory::stamp(std::uint64_t offset, std::uint64_t count) {
+  stamps_->mark(offset, count);
 }
 
 std::size_t SparseMemory::chunk_size(std::size_t chunk) const {

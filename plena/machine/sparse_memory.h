@@ -13,9 +13,11 @@
 
 namespace plena {
 
+class WriteStamps;
+
 class SparseMemory {
  public:
-  SparseMemory() = default;
+  SparseMemory();
 
   /// Reserves `bytes`; `chunk_bytes` (a power of two) is the granularity of touched().
   static Result<SparseMemory> reserve(std::uint64_t bytes, std::size_t chunk_bytes);
@@ -32,15 +34,23 @@ class SparseMemory {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] const std::uint8_t* data() const { return data_; }
 
-  /// For writing `count` bytes at `offset`: marks their chunks. The range lies inside size().
+  /// For writing `count` bytes at `offset`, at once: marks their chunks and, where writes are
+  /// stamped, their time. The range lies inside size().
   std::uint8_t* writable(std::uint64_t offset, std::uint64_t count) {
     if (count != 0) {
       const std::uint64_t last = (offset + count - 1) >> chunk_shift_;
       for (std::uint64_t chunk = offset >> chunk_shift_; chunk <= last; ++chunk)
         touched_[chunk] = 1;
+      if (stamps_ != nullptr) stamp(offset, count);
     }
     return data_ + offset;
   }
+
+  /// From now on the time of every write is kept. Does nothing where it already is; a clone starts
+  /// without.
+  Status stamp_writes();
+  /// Null until stamp_writes().
+  [[nodiscard]] const WriteStamps* stamps() const { return stamps_.get(); }
 
   [[nodiscard]] std::size_t chunk_bytes() const { return std::size_t{1} << chunk_shift_; }
   [[nodiscard]] std::size_t chunk_count() const { return touched_.size(); }
@@ -55,10 +65,13 @@ class SparseMemory {
   friend bool operator==(const SparseMemory& a, const SparseMemory& b);
 
  private:
+  void stamp(std::uint64_t offset, std::uint64_t count);
+
   std::uint8_t* data_ = nullptr;
   std::uint64_t size_ = 0;
   unsigned chunk_shift_ = 0;
   std::vector<std::uint8_t> touched_;  // one byte a chunk: a store without a read
+  std::unique_ptr<WriteStamps> stamps_;
 };
 
 }  // namespace plena

@@ -31,6 +31,8 @@ struct MatrixKernels {
   void (*product_transposed)(const ProductShape& shape, const float* a, std::size_t a_stride,
                              const void* weights, std::size_t weight_stride, float* out,
                              std::size_t out_stride){};
+  /// to[k][r] = from[r][k] of a tile [side][side]; bits as they are.
+  void (*transpose)(const void* from, void* to, std::size_t side){};
 };
 
 /// The fastest kernels the target has for tiles of a format; every target gives the same bits.

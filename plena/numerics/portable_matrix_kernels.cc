@@ -44,6 +44,15 @@ void product_transposed(ElementType format, const ProductShape& shape, const flo
   }
 }
 
+template <class Element>
+void transpose(const void* from, void* to, std::size_t side) {
+  for (std::size_t r = 0; r < side; ++r) {
+    for (std::size_t k = 0; k < side; ++k) {
+      static_cast<Element*>(to)[k * side + r] = static_cast<const Element*>(from)[r * side + k];
+    }
+  }
+}
+
 template <ElementType kFormat>
 struct Products {
   template <auto kBody>
@@ -51,7 +60,10 @@ struct Products {
       [](const ProductShape& shape, auto... arguments) { kBody(kFormat, shape, arguments...); };
 
   static constexpr MatrixKernels kernels{.product = bind<product>,
-                                         .product_transposed = bind<product_transposed>};
+                                         .product_transposed = bind<product_transposed>,
+                                         .transpose = storage_bytes(kFormat) == 2
+                                                          ? transpose<std::uint16_t>
+                                                          : transpose<std::uint32_t>};
 };
 
 constexpr auto kKernels = for_every_sram_format<MatrixKernels, Products>();

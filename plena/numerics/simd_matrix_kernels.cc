@@ -347,8 +347,15 @@ void product_transposed(const ProductShape& shape, const float* a, std::size_t a
   }
 }
 
-constexpr MatrixKernels kF32Products{product<F32Weights>, product_transposed<F32Weights>};
-constexpr MatrixKernels kBf16Products{product<Bf16Weights>, product_transposed<Bf16Weights>};
+template <class Bits>
+void transpose_tile(const void* from, void* to, std::size_t side) {
+  transpose(static_cast<const Bits*>(from), side, side, side, static_cast<Bits*>(to), side);
+}
+
+constexpr MatrixKernels kF32Products{product<F32Weights>, product_transposed<F32Weights>,
+                                     transpose_tile<std::uint32_t>};
+constexpr MatrixKernels kBf16Products{product<Bf16Weights>, product_transposed<Bf16Weights>,
+                                      transpose_tile<std::uint16_t>};
 #endif  // PLENA_HWY_HAS_FMA
 }  // namespace plena::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -382,6 +389,12 @@ constexpr NativeProducts native_products(SimdTarget target) {
 constexpr auto native_f32_product(SimdTarget target) {
   const MatrixKernels* f32 = native_products(target).f32;
   return f32 != nullptr ? f32->product : nullptr;
+}
+
+constexpr auto native_transpose(SimdTarget target, ElementType format) {
+  const NativeProducts native = native_products(target);
+  const MatrixKernels* same_size = storage_bytes(format) == 2 ? native.bf16 : native.f32;
+  return same_size != nullptr ? same_size->transpose : nullptr;
 }
 
 struct DecodedScratch {};
@@ -420,7 +433,8 @@ struct OnTarget {
   template <ElementType kFormat>
   struct Decoded {
     static constexpr MatrixKernels kernels{decoded_product<kFormat, kTarget>,
-                                           decoded_product_transposed<kFormat, kTarget>};
+                                           decoded_product_transposed<kFormat, kTarget>,
+                                           native_transpose(kTarget, kFormat)};
   };
 };
 

@@ -7,7 +7,8 @@
 
 namespace plena {
 
-Result<Session> Session::create(const Image& image, const RunOptions& run_options) {
+Result<Session> Session::create(const Image& image, const RunOptions& run_options,
+                                std::size_t tile_cache_bytes) {
   if (auto checked = check_image(image); !checked) return tl::unexpected(checked.error());
   auto machine = Machine::create(image.settings, image.dialect);
   if (!machine) return forward_error(machine);
@@ -23,6 +24,10 @@ Result<Session> Session::create(const Image& image, const RunOptions& run_option
   session.machine_ = *std::move(machine);
   session.prepared_ = *std::move(prepared);
   session.run_options_ = run_options;
+  if (run_options.tile_cache == nullptr) {
+    session.tile_cache_ = std::make_unique<TileCache>(tile_cache_bytes);
+    session.run_options_.tile_cache = session.tile_cache_.get();
+  }
   session.logits_.resize(image.manifest.vocab);
   return session;
 }

@@ -10,6 +10,7 @@
 #include "plena/compiler/image.h"
 #include "plena/machine/machine.h"
 #include "plena/sim/engine.h"
+#include "plena/sim/tile_cache.h"
 #include "plena/timing/timing.h"
 
 namespace plena {
@@ -23,8 +24,11 @@ struct StepEnd {
 class Session {
  public:
   /// Makes the image's machine, preloads it and prepares its program. `run_options` hold for every
-  /// step. The image is not needed any more afterwards.
-  static Result<Session> create(const Image& image, const RunOptions& run_options = {});
+  /// step. The image is not needed any more afterwards. Of the tiles the program fetches up to
+  /// `tile_cache_bytes` stay decoded between steps, unless `run_options` brings a cache; the
+  /// results are the same with any number, 0 included.
+  static Result<Session> create(const Image& image, const RunOptions& run_options = {},
+                                std::size_t tile_cache_bytes = TileCache::kDefaultBytes);
 
   /// Runs the program for `token` at `position`; the positions before it were run already. Returns
   /// the logits [vocab], valid until the next step. A trap of the machine is an error that says
@@ -60,6 +64,7 @@ class Session {
   Machine machine_;
   std::shared_ptr<const PreparedProgram> prepared_;
   RunOptions run_options_;
+  std::unique_ptr<TileCache> tile_cache_;
   std::vector<float> logits_;  // [vocab]
   Timing* clock_ = nullptr;
   std::vector<StepEnd> step_ends_;

@@ -106,8 +106,7 @@ Stop run(Machine& machine, const PreparedProgram& program, const RunOptions& opt
     if (const Observer::Loop loop = options.observer->own_loop())
       return loop(*options.observer, machine, program, options);
   }
-  Execution x(machine, program);
-  x.observer = options.observer;
+  Execution x(machine, program, options);
   if (options.observer != nullptr || options.max_instructions != 0 || program.counts_loops) {
     return dispatch(x, options, ObserverWatch(x, options));
   }

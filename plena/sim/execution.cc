@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::size_t kWidestElement = 4;  // bytes
 
+// Places of Matrix SRAM that may show a cached tile: a list of them is made for every run.
+constexpr std::uint64_t kMostShown = 1024;
+
 }  // namespace
 
 PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
@@ -48,7 +51,16 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
     rs_decoders.emplace_back(type);
 }
 
-Execution::Execution(Machine& m, const PreparedProgram& p) : machine(m), program(p) {
+Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& options)
+    : machine(m), program(p), observer(options.observer) {
+  if (options.tile_cache != nullptr && options.tile_cache->attach(m, p)) {
+    tile_cache = options.tile_cache;
+    // An observer may look at Matrix SRAM whenever it likes, and what the dialect's switches change
+    // reads it as they please.
+    const std::uint64_t places = p.mram_elements / p.tile_elements;
+    if (observer == nullptr && !p.dialect.any_switch())
+      shown.resize(std::min<std::uint64_t>(places, kMostShown));
+  }
   activations.resize(std::size_t{p.mlen} * std::max(p.blen, 1U));
   row_bytes.resize(std::size_t{p.vlen} * kWidestElement);
   scales.resize(p.vlen);

@@ -73,6 +73,26 @@ Activations load_activations(Execution& x, std::uint64_t address, std::uint64_t 
   return {x.activations.data(), mlen};
 }
 
+// out += a times the part of a tile that starts at `address`, or times the transpose of it.
+template <bool kTransposed>
+void multiply(const Execution& x, const ProductShape& shape, const float* a, std::size_t a_stride,
+              std::uint64_t address, float* out, std::size_t out_stride) {
+  const auto& p = x.program;
+  if constexpr (kTransposed) {
+    if (const std::uint8_t* columns = x.mram_columns(address)) {
+      // Element (r, c) of the tile is (c, r) there.
+      const std::uint64_t offset = p.tile_divisor.modulo(address);
+      const std::uint64_t r = p.mlen_divisor.quotient(offset), c = p.mlen_divisor.modulo(offset);
+      p.matrix->product(shape, a, a_stride, columns + (c * p.mlen + r) * p.matrix_bytes, p.mlen,
+                        out, out_stride);
+      return;
+    }
+    p.matrix->product_transposed(shape, a, a_stride, x.mram(address), p.mlen, out, out_stride);
+  } else {
+    p.matrix->product(shape, a, a_stride, x.mram(address), p.mlen, out, out_stride);
+  }
+}
+
 // ------------------------------------------------------------ the array
 
 void require_shape(Execution& x, ArrayShape shape) {
@@ -120,9 +140,8 @@ bool block_product(Execution& x, const Prepared& i) {
 
   const Activations a = load_activations(x, vector_address, p.blen);
   const ProductShape shape{p.blen, p.blen, p.mlen, p.blen};
-  const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;
-  product(shape, a.values, a.stride, x.mram(matrix_address), p.mlen, x.machine.array.block.data(),
-          p.blen);
+  multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, x.machine.array.block.data(),
+                        p.blen);
   x.machine.array.shape = ArrayShape::Block;
   return true;
 }
@@ -173,9 +192,8 @@ bool row_product(Execution& x, const Prepared& i) {
 
   const Activations a = load_activations(x, vector_address, 1);
   const ProductShape shape{1, p.mlen, p.mlen, p.blen};
-  const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;
-  product(shape, a.values, a.stride, x.mram(matrix_address), p.mlen, x.machine.array.row.data(),
-          p.mlen);
+  multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, x.machine.array.row.data(),
+                        p.mlen);
   x.machine.array.shape = ArrayShape::Row;
   return true;
 }
@@ -211,10 +229,9 @@ bool head_products(Execution& x, std::uint64_t vector_address, std::uint64_t mat
   float* out = array_shape == ArrayShape::Heads ? head_accumulators(x).data()
                                                 : x.machine.array.head_rows.data();
   const ProductShape shape{rows, p.mlen, p.hlen, p.blen};
-  const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;
   for (std::size_t head = 0; head < p.heads; ++head) {
-    product(shape, a.values + head * p.hlen, a.stride, x.mram(matrix_address), p.mlen,
-            out + head * rows * p.mlen, p.mlen);
+    multiply<kTransposed>(x, shape, a.values + head * p.hlen, a.stride, matrix_address,
+                          out + head * rows * p.mlen, p.mlen);
   }
   x.machine.array.shape = array_shape;
   return true;

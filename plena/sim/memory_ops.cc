@@ -1,5 +1,6 @@
 // Transfers between HBM and the tile SRAMs (semantics 5.5 to 5.7, 6.9, 6.10).
 #include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -85,12 +86,56 @@ void tell_row(const Execution& x, const Access& access, std::uint64_t row, bool 
   x.observer->moved_row(moved);
 }
 
-void load_rows(const Execution& x, const Access& access, std::uint8_t* to, std::size_t row_bytes) {
-  for (std::uint64_t row = 0; row < access.rows; ++row) {
+// Rows begin … end - 1 of an access to the rows at `to`.
+void decode_rows(const Execution& x, const Access& access, std::uint64_t begin, std::uint64_t end,
+                 std::uint8_t* to, std::size_t row_bytes) {
+  for (std::uint64_t row = begin; row < end; ++row) {
     const std::uint64_t element = access.row_start(row);
     access.codec.decode(element_bytes(x, access, element), scale_bytes(x, access, element), element,
-                        access.length, to + row * row_bytes);
-    tell_row(x, access, row, false);
+                        access.length, to + (row - begin) * row_bytes);
+  }
+}
+
+void tell_rows(const Execution& x, const Access& access) {
+  if (x.observer == nullptr) return;
+  for (std::uint64_t row = 0; row < access.rows; ++row) tell_row(x, access, row, false);
+}
+
+// The tile an access starts with, as the cache holds it after this; null where it does not.
+CachedTile* cached_tile(Execution& x, const Access& access, bool key_value) {
+  const std::uint64_t scales = access.codec.hbm_type().is_mx() ? access.base + x.machine.scale : 0;
+  const TileSource source{access.base, scales, access.first, access.stride, key_value};
+  const std::uint32_t mlen = x.program.mlen;
+  const std::size_t row_bytes = mlen * x.program.matrix_bytes;
+  CachedTile* tile = x.tile_cache->find(source);
+  TileRows rows{0, mlen};
+  if (tile != nullptr) {
+    rows = x.tile_cache->stale_rows(*tile);
+  } else {
+    tile = x.tile_cache->admit(source);
+    if (tile == nullptr) return nullptr;
+  }
+  if (!rows.empty()) {
+    x.shown.settle(*tile, x.machine.mram, row_bytes * mlen);
+    decode_rows(x, access, rows.begin, rows.end, tile->rows + rows.begin * row_bytes, row_bytes);
+  }
+  x.tile_cache->refreshed(*tile, rows);
+  return tile;
+}
+
+// Loads tile `place` of Matrix SRAM with the first MLEN rows of an access.
+void load_tile(Execution& x, const Access& access, bool key_value, std::uint64_t place) {
+  const auto& p = x.program;
+  const std::size_t row_bytes = p.mlen * p.matrix_bytes;
+  const std::size_t tile_bytes = row_bytes * p.mlen;
+  x.shown.hide(place);
+  CachedTile* tile = x.tile_cache != nullptr ? cached_tile(x, access, key_value) : nullptr;
+  if (tile != nullptr && x.shown.can_show(place)) return x.shown.show(place, *tile);
+  std::uint8_t* to = x.machine.mram.writable(place * tile_bytes, tile_bytes);
+  if (tile != nullptr) {
+    std::memcpy(to, tile->rows, tile_bytes);
+  } else {
+    decode_rows(x, access, 0, p.mlen, to, row_bytes);
   }
 }
 
@@ -111,8 +156,12 @@ bool prefetch_matrix(Execution& x, const Prepared& i) {
                      fmt::format("Matrix SRAM has {} elements (semantics 6.15)", p.mram_elements));
   });
   if (x.faulted) return false;
-  std::uint8_t* to = x.machine.mram.writable(rd * p.matrix_bytes, elements * p.matrix_bytes);
-  load_rows(x, access, to, p.mlen * p.matrix_bytes);
+  Access tile = access;
+  for (std::uint64_t row = 0; row < access.rows; row += p.mlen) {
+    tile.first = access.row_start(row);
+    load_tile(x, tile, i.order != 0, p.tile_divisor.quotient(rd) + row / p.mlen);
+  }
+  tell_rows(x, access);
   return true;
 }
 
@@ -128,7 +177,9 @@ bool prefetch_vector(Execution& x, const Prepared& i) {
   require_access(x, i, access);
   x.require_rows(rd, access.rows, "gp<rd>");
   if (x.faulted) return false;
-  load_rows(x, access, x.writable_vram(rd, access.rows * p.vlen), p.vlen * p.vector_bytes);
+  decode_rows(x, access, 0, access.rows, x.writable_vram(rd, access.rows * p.vlen),
+              p.vlen * p.vector_bytes);
+  tell_rows(x, access);
   return true;
 }
 

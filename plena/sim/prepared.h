@@ -2,6 +2,7 @@
 // Not for other rooms; they use engine.h.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "plena/numerics/rs_formats.h"
 #include "plena/numerics/vector_kernels.h"
 #include "plena/sim/engine.h"
+#include "plena/sim/tile_cache.h"
 
 namespace plena {
 
@@ -59,15 +61,22 @@ struct Prepared {
 /// is.
 class Divisor {
  public:
-  explicit Divisor(std::uint64_t d) : d_(d), mask_((d & (d - 1)) == 0 ? d - 1 : 0) {}
+  explicit Divisor(std::uint64_t d)
+      : d_(d),
+        mask_((d & (d - 1)) == 0 ? d - 1 : 0),
+        shift_(static_cast<unsigned>(std::countr_zero(d))) {}
   [[nodiscard]] std::uint64_t modulo(std::uint64_t x) const {
     return mask_ != 0 || d_ == 1 ? x & mask_ : x % d_;
   }
   [[nodiscard]] bool divides(std::uint64_t x) const { return modulo(x) == 0; }
+  [[nodiscard]] std::uint64_t quotient(std::uint64_t x) const {
+    return mask_ != 0 || d_ == 1 ? x >> shift_ : x / d_;
+  }
 
  private:
   std::uint64_t d_;
   std::uint64_t mask_;
+  unsigned shift_;
 };
 
 /// Everything that is the same for every run of a program on machines of one kind.
@@ -98,13 +107,19 @@ class PreparedProgram {
 
 /// One run: the machine, its program, and scratch space that is reused by every instruction.
 struct Execution {
-  Execution(Machine& m, const PreparedProgram& p);
+  Execution(Machine& m, const PreparedProgram& p, const RunOptions& options);
+  ~Execution() { settle(); }
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
 
   Machine& machine;
   const PreparedProgram& program;
   std::uint64_t next_pc = 0;  // for Code::Jump: this instruction's pc on entry, the next on return
 
   Observer* observer = nullptr;  // wants to see transfers
+
+  TileCache* tile_cache = nullptr;  // null: every prefetch decodes into Matrix SRAM
+  ShownTiles shown;                 // what Matrix SRAM holds without a copy
 
   bool faulted = false;
   Trap fault;  // valid when faulted
@@ -135,9 +150,20 @@ struct Execution {
   std::uint8_t* writable_vram(std::uint64_t element, std::uint64_t count) {
     return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
   }
+  /// For reading inside the tile that `element` lies in.
   [[nodiscard]] const std::uint8_t* mram(std::uint64_t element) const {
+    if (const CachedTile* tile = shown.at(program.tile_divisor.quotient(element))) {
+      return tile->rows + program.tile_divisor.modulo(element) * program.matrix_bytes;
+    }
     return machine.mram.data() + element * program.matrix_bytes;
   }
+  /// The whole tile that `element` lies in, transposed, where that is at hand; else null.
+  [[nodiscard]] const std::uint8_t* mram_columns(std::uint64_t element) const {
+    CachedTile* tile = shown.at(program.tile_divisor.quotient(element));
+    return tile != nullptr ? tile_cache->columns(*tile) : nullptr;
+  }
+  /// Brings machine.mram up to date.
+  void settle() { shown.settle(machine.mram, program.tile_elements * program.matrix_bytes); }
 
   /// A whole row of Vector SRAM: a multiple of VLEN, inside.
   void require_row(std::uint64_t address, const char* operand) {

@@ -75,7 +75,7 @@ class PipelinedWatch {
 
 Stop run_timed(Observer& observer, Machine& machine, const PreparedProgram& program,
                const RunOptions& options) {
-  Execution x(machine, program);
+  Execution x(machine, program, options);
   IssueModel& model = static_cast<Timing&>(observer).issue_model();
   if (auto* pipelined = dynamic_cast<PipelinedIssue*>(&model)) {
     return pipelined->listened() ? dispatch(x, options, PipelinedWatch<true>(*pipelined, machine))
