@@ -1,9 +1,10 @@
-// Attention of one token over the cache, one tile of K lanes (and the heads that share it) at a
+// Attention of each token over the cache, one tile of K lanes (and the heads that share it) at a
 // time: scores of all positions in sight, softmax head by head, and the weighted sum of V.
 //
 // Heads narrower than a row share rows: each query is isolated in a row of its own before the
 // scores, and each output is cut to its own lanes after the sum. Only the tiles in sight are
-// walked; the last one is masked, and with a window the first one too.
+// walked; the last one is masked, and with a window the first one too. Where the K and V tiles of
+// the whole context fit Matrix SRAM they are loaded once for all tokens of the block.
 
 #include <string_view>
 
@@ -13,17 +14,99 @@ namespace plena {
 
 namespace {
 
-// One tile of K lanes, of one layer.
-class AttentionTile {
+// What the tokens of a block share of one tile of K lanes: its regions of the cache.
+class CacheTiles {
  public:
-  AttentionTile(const KernelContext& context, const AttentionOp& op, Gp keys, Gp queries)
+  CacheTiles(const KernelContext& context, const AttentionOp& op)
       : context_(context),
         e_(context.emitter),
         op_(op),
         layout_(context.tiled.heads),
+        tile_elements_(context.tiled.tile_elements()) {}
+
+  [[nodiscard]] bool resident() const { return context_.plan.key_tiles.count != 0; }
+
+  /// From a row of a head to the next one's tile of the same positions, in Matrix SRAM.
+  [[nodiscard]] std::uint64_t resident_stride() const {
+    return context_.tiled.context_tiles * tile_elements_;
+  }
+
+  /// K and V of all positions in sight of the block.
+  void load() const {
+    const RegionScope region(e_, "load_cache");
+    for (std::uint32_t row = 0; row < layout_.span; ++row) {
+      load_region(row, context_.tile(context_.plan.key_tiles) + row * resident_stride());
+    }
+    for (std::uint32_t row = 0; row < layout_.span; ++row) {
+      load_region(layout_.key_rows() + row,
+                  context_.tile(context_.plan.value_tiles) + row * resident_stride());
+    }
+  }
+
+  /// from … end: offsets of the tiles in sight of a token in a region that starts at `base`.
+  void set_walk(Gp from, Gp end, std::uint64_t base, Gp first_token, Gp last_token) const {
+    e_.set(from, base, "tiles of positions");
+    load_kept(context_, end, context_.plan.cache_end, "end of the tiles in sight", last_token);
+    e_.emit(Op::S_ADD_INT, {end, end, from});
+    if (op_.window == 0) return;
+    HeldGp first(e_, "first tile");
+    load_kept(context_, first, context_.plan.windows.at(op_.window).first_tile,
+              "first tile in sight", first_token);
+    e_.emit(Op::S_ADD_INT, {from, from, first});
+  }
+
+  /// The same in region `index` of the cache in HBM.
+  void set_region_walk(Gp from, Gp end, std::uint64_t index, Gp first_token, Gp last_token) const {
+    set_walk(from, end, index * context_.plan.cache_stride, first_token, last_token);
+    HeldGp keys(e_, "regions of the tile");
+    load_kept(context_, keys, context_.plan.keys_at, "regions of this tile");
+    e_.emit(Op::S_ADD_INT, {from, from, keys});
+    e_.emit(Op::S_ADD_INT, {end, end, keys});
+  }
+
+ private:
+  // Tiles keep their places: the tile of position p is p / MLEN behind the first.
+  void load_region(std::uint64_t index, std::uint64_t to) const {
+    HeldGp from(e_, "tile of the cache");
+    HeldGp end(e_, "end");
+    HeldGp tile(e_, "tile");
+    {
+      HeldGp last(e_, "last token");
+      e_.set(last, context_.tokens - 1, "last token");
+      set_region_walk(from, end, index, kZeroGp, last);
+    }
+    e_.set(tile, to, "tiles of positions");
+    if (op_.window != 0) {
+      HeldGp first(e_, "first tile");
+      load_kept(context_, first, context_.plan.windows.at(op_.window).first_tile,
+                "first tile in sight");
+      e_.emit(Op::S_ADD_INT, {tile, tile, first});
+    }
+    WalkLoop tiles(e_, from, end, "tiles of positions");
+    e_.emit(Op::H_PREFETCH_M, {tile, from, kCacheBase, kContiguous, kKeyValue});
+    e_.advance(tile, tile_elements_);
+    e_.advance(from, tile_elements_);
+  }
+
+  const KernelContext& context_;
+  Emitter& e_;
+  const AttentionOp& op_;
+  const HeadLayout& layout_;
+  std::uint64_t tile_elements_;
+};
+
+// One token, one tile of K lanes.
+class AttentionTile {
+ public:
+  AttentionTile(const KernelContext& context, const AttentionOp& op, const CacheTiles& cache,
+                Gp token)
+      : context_(context),
+        e_(context.emitter),
+        op_(op),
+        cache_(cache),
+        layout_(context.tiled.heads),
         vlen_(context.settings.vlen),
-        keys_(keys),
-        queries_(queries) {}
+        token_(token) {}
 
   void emit() const {
     if (shared_rows()) isolate_queries();
@@ -31,38 +114,35 @@ class AttentionTile {
     if (op_.score_cap != 0) cap_scores();
     mask_scores();
     weigh_positions();
-    for (std::uint32_t row = 0; row < layout_.span; ++row) {
-      if (values_stay()) load_values(row);
-      sum_up_values(row);
-    }
+    for (std::uint32_t row = 0; row < layout_.span; ++row) sum_up_values(row);
     scale_outputs();
     if (shared_rows()) gather_outputs();
   }
 
  private:
   [[nodiscard]] bool shared_rows() const { return layout_.slots > 1; }
-  [[nodiscard]] bool values_stay() const { return context_.plan.value_tiles.count != 0; }
   [[nodiscard]] std::uint64_t head_count() const { return layout_.heads_per_tile(); }
   [[nodiscard]] std::uint64_t score_stride() const { return head_count() * vlen_; }
   [[nodiscard]] std::uint64_t tile_elements() const { return context_.tiled.tile_elements(); }
-  [[nodiscard]] std::uint64_t region(std::uint64_t index) const {
-    return index * context_.plan.cache_stride;
-  }
   [[nodiscard]] const WindowPlaces& window() const { return context_.plan.windows.at(op_.window); }
 
-  // Distance from a query row to the row of the output with the same place; it may be negative.
-  [[nodiscard]] std::uint64_t to_output() const {
-    return (context_.row(op_.to) - context_.row(op_.qkv)) & UINT32_MAX;
+  // The token's rows of a value that belong to this tile.
+  void set_rows(Gp to, ValueId value, std::uint32_t row, std::string_view what) const {
+    set_indexed(context_, to, context_.row(value, row), context_.token_stride(value), token_, what);
+    if (layout_.tiles == 1) return;
+    HeldGp offset(e_, "rows of this tile");
+    load_kept(context_, offset, context_.plan.queries_at, "rows of this tile");
+    e_.emit(Op::S_ADD_INT, {to, to, offset});
   }
 
   // Row of the first head: a query before, an output after the sum over V.
   void set_query_rows(Gp head) const {
     if (shared_rows()) return e_.set(head, context_.row(context_.plan.heads), "queries");
-    e_.copy(head, queries_, "queries");
+    set_rows(head, op_.qkv, 0, "queries");
   }
   void set_output_rows(Gp head, std::uint32_t row) const {
     if (shared_rows()) return e_.set(head, context_.row(context_.plan.heads), "outputs");
-    e_.offset(head, queries_, (to_output() + row * vlen_) & UINT32_MAX, "outputs");
+    set_rows(head, op_.to, row, "outputs");
   }
 
   // heads[slot][group] = query row of the group, in the lanes of the slot only.
@@ -73,9 +153,9 @@ class AttentionTile {
     HeldGp selector(e_, "selector");
     e_.set(head, context_.row(context_.plan.heads), "queries head by head");
     e_.set(selector, context_.row(context_.plan.selectors, 1), "slot selectors");
-    if (layout_.groups == 1) e_.copy(query, queries_, "query row");
+    if (layout_.groups == 1) set_rows(query, op_.qkv, 0, "query row");
     Loop slots(e_, layout_.slots, "slots");
-    if (layout_.groups > 1) e_.copy(query, queries_, "query rows");
+    if (layout_.groups > 1) set_rows(query, op_.qkv, 0, "query rows");
     {
       Loop groups(e_, layout_.groups, "groups");
       e_.emit(Op::V_MUL_VV, {head, query, selector, kAllLanes});
@@ -85,17 +165,6 @@ class AttentionTile {
     e_.advance(selector, vlen_);
   }
 
-  // Elements of region `index` of this tile from the first to behind the last position in sight.
-  void set_walk(Gp from, Gp end, std::uint64_t index) const {
-    load_kept(context_, end, context_.plan.cache_end, "end of the tiles in sight");
-    e_.offset(from, keys_, region(index), "region of this tile");
-    e_.emit(Op::S_ADD_INT, {end, end, from});
-    if (op_.window == 0) return;
-    HeldGp first(e_, "first tile");
-    load_kept(context_, first, window().first_tile, "first tile in sight");
-    e_.emit(Op::S_ADD_INT, {from, from, first});
-  }
-
   // scores[tile][head] = K tile times query; score_span = how far they go.
   void compute_scores() const {
     e_.comment("scores of every tile of positions in sight");
@@ -103,19 +172,19 @@ class AttentionTile {
     {
       HeldGp key(e_, "K tile");
       HeldGp end(e_, "end of K");
-      HeldGp tile(e_, "tile");
-      set_walk(key, end, 0);
       e_.set(score, context_.row(context_.plan.scores), "scores");
-      e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
+      if (cache_.resident()) {
+        cache_.set_walk(key, end, context_.tile(context_.plan.key_tiles), token_, token_);
+      } else {
+        cache_.set_region_walk(key, end, 0, token_, token_);
+      }
       WalkLoop tiles(e_, key, end, "tiles of positions");
-      stage_keys(key, tile);
-      HeldGp query(e_, "query");
-      set_query_rows(query);
-      {
-        Loop heads(e_, head_count(), "heads");
-        multiply_keys(query, tile);
-        e_.emit(Op::M_MV_WO, {score, 0});
-        e_.advance(score, vlen_);
+      if (cache_.resident()) {
+        multiply_keys(key, score, cache_.resident_stride());
+      } else {
+        HeldGp tile(e_, "tile");
+        stage_keys(key, tile);
+        multiply_keys(tile, score, tile_elements());
       }
       e_.advance(key, tile_elements());
     }
@@ -127,6 +196,7 @@ class AttentionTile {
 
   // The tiles of all rows of a head at the same positions.
   void stage_keys(Gp key, Gp tile) const {
+    e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
     {
       Loop rows(e_, layout_.span, "rows of a head");
       e_.emit(Op::H_PREFETCH_M, {tile, key, kCacheBase, kContiguous, kKeyValue});
@@ -134,18 +204,24 @@ class AttentionTile {
       step(context_, key, context_.plan.cache_stride, layout_.span);
     }
     if (layout_.span == 1) return;
-    e_.retreat(key, region(layout_.span));
+    e_.retreat(key, layout_.span * context_.plan.cache_stride);
     e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
   }
 
-  void multiply_keys(Gp query, Gp tile) const {
+  // Scores of all heads with one tile of positions, whose rows of a head are `stride` apart.
+  void multiply_keys(Gp tile, Gp score, std::uint64_t stride) const {
+    HeldGp query(e_, "query");
+    set_query_rows(query);
+    Loop heads(e_, head_count(), "heads");
     {
       Loop rows(e_, layout_.span, "rows of a head");
       e_.emit(Op::M_TMV, {query, tile});
       step(context_, query, vlen_, head_count() * layout_.span);
-      step(context_, tile, tile_elements(), layout_.span);
+      step(context_, tile, stride, layout_.span);
     }
-    if (layout_.span > 1) e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
+    if (layout_.span > 1) e_.retreat(tile, layout_.span * stride);
+    e_.emit(Op::M_MV_WO, {score, 0});
+    e_.advance(score, vlen_);
   }
 
   void cap_scores() const {
@@ -180,7 +256,7 @@ class AttentionTile {
 
   void add_mask(Gp score, const Block& block) const {
     HeldGp mask(e_, "mask");
-    e_.set(mask, context_.row(block), block.name);
+    set_indexed(context_, mask, context_.row(block), vlen_, token_, block.name);
     Loop heads(e_, head_count(), "heads");
     e_.emit(Op::V_ADD_VV, {score, score, mask, kAllLanes});
     step(context_, score, vlen_, head_count());
@@ -198,14 +274,11 @@ class AttentionTile {
       sink.emplace(e_, "sink");
       load_kept(context_, *sink, context_.plan.sinks_at, "sinks of this tile's heads");
     }
-    {
-      Loop heads(e_, head_count(), "heads");
-      weigh_head(head_scores, scale, sink);
-      e_.advance(head_scores, vlen_);
-      e_.advance(scale, 1);
-      if (sink) e_.advance(*sink, 1);
-    }
-    if (sink) keep(context_, *sink, context_.plan.sinks_at);
+    Loop heads(e_, head_count(), "heads");
+    weigh_head(head_scores, scale, sink);
+    e_.advance(head_scores, vlen_);
+    e_.advance(scale, 1);
+    if (sink) e_.advance(*sink, 1);
   }
 
   void weigh_head(Gp head_scores, Gp scale, const std::optional<HeldGp>& sink) const {
@@ -244,19 +317,6 @@ class AttentionTile {
     e_.emit(Op::S_ST_FP, {sum, scale, 0});
   }
 
-  void load_values(std::uint32_t row) const {
-    e_.comment("V stays in Matrix SRAM for all heads");
-    HeldGp value(e_, "V tile");
-    HeldGp end(e_, "end of V");
-    HeldGp tile(e_, "tile");
-    set_walk(value, end, layout_.key_rows() + row);
-    e_.set(tile, context_.tile(context_.plan.value_tiles), "V tiles");
-    WalkLoop tiles(e_, value, end, "tiles of positions");
-    e_.emit(Op::H_PREFETCH_M, {tile, value, kCacheBase, kContiguous, kKeyValue});
-    e_.advance(tile, tile_elements());
-    e_.advance(value, tile_elements());
-  }
-
   // Per head: the products with V added up in the array.
   void sum_up_values(std::uint32_t row) const {
     e_.comment("weighted sums of V");
@@ -265,35 +325,43 @@ class AttentionTile {
     e_.set(head_scores, context_.row(context_.plan.scores), "scores of the head");
     set_output_rows(output, row);
     Loop heads(e_, head_count(), "heads");
-    walk_values(head_scores, row);
+    if (cache_.resident()) {
+      walk_resident_values(head_scores, row);
+    } else {
+      walk_staged_values(head_scores, row);
+    }
     e_.emit(Op::M_MV_WO, {output, 0});
     step(context_, head_scores, vlen_, head_count());
     step(context_, output, layout_.span * vlen_, head_count());
   }
 
-  void walk_values(Gp head_scores, std::uint32_t row) const {
+  void walk_resident_values(Gp head_scores, std::uint32_t row) const {
     HeldGp score(e_, "scores");
-    HeldGp tile(e_, "V tile");
-    std::optional<HeldGp> value;
-    if (values_stay()) {
-      e_.set(tile, context_.tile(context_.plan.value_tiles), "V tiles");
-    } else {
-      value.emplace(e_, "V");
-      set_walk(*value, tile, layout_.key_rows() + row);
-      e_.set(tile, context_.tile(context_.plan.stage), "tile in use");
-    }
+    HeldGp value(e_, "V tile");
+    HeldGp end(e_, "end of V");
+    cache_.set_walk(value, end,
+                    context_.tile(context_.plan.value_tiles) + row * cache_.resident_stride(),
+                    token_, token_);
     e_.copy(score, head_scores);
-    HeldGp end(e_, "end of the scores");
-    load_kept(context_, end, context_.plan.score_span, "span of the scores");
-    e_.emit(Op::S_ADD_INT, {end, end, score});
-    WalkLoop tiles(e_, score, end, "tiles of positions");
-    if (value) {
-      e_.emit(Op::H_PREFETCH_M, {tile, *value, kCacheBase, kContiguous, kKeyValue});
-      e_.advance(*value, tile_elements());
-    }
+    WalkLoop tiles(e_, value, end, "tiles of positions");
+    e_.emit(Op::M_MV, {score, value});
+    e_.advance(score, score_stride());
+    e_.advance(value, tile_elements());
+  }
+
+  void walk_staged_values(Gp head_scores, std::uint32_t row) const {
+    HeldGp score(e_, "scores");
+    HeldGp value(e_, "V tile");
+    HeldGp end(e_, "end of V");
+    cache_.set_region_walk(value, end, layout_.key_rows() + row, token_, token_);
+    HeldGp tile(e_, "tile");
+    e_.set(tile, context_.tile(context_.plan.stage), "tile in use");
+    e_.copy(score, head_scores);
+    WalkLoop tiles(e_, value, end, "tiles of positions");
+    e_.emit(Op::H_PREFETCH_M, {tile, value, kCacheBase, kContiguous, kKeyValue});
     e_.emit(Op::M_MV, {score, tile});
     e_.advance(score, score_stride());
-    if (!value) e_.advance(tile, tile_elements());
+    e_.advance(value, tile_elements());
   }
 
   void scale_outputs() const {
@@ -318,7 +386,7 @@ class AttentionTile {
     HeldGp out(e_, "attention");
     HeldGp head(e_, "output");
     HeldGp selector(e_, "selector");
-    e_.offset(out, queries_, to_output(), "attention");
+    set_rows(out, op_.to, 0, "attention");
     e_.set(selector, context_.row(context_.plan.selectors), "zeros, slot selectors");
     {
       Loop groups(e_, layout_.groups, "groups");
@@ -328,7 +396,7 @@ class AttentionTile {
     e_.set(head, context_.row(context_.plan.heads), "outputs head by head");
     Loop slots(e_, layout_.slots, "slots");
     e_.advance(selector, vlen_);
-    if (layout_.groups > 1) e_.offset(out, queries_, to_output(), "attention");
+    if (layout_.groups > 1) set_rows(out, op_.to, 0, "attention");
     Loop groups(e_, layout_.groups, "groups");
     e_.emit(Op::V_MUL_VV, {head, head, selector, kAllLanes});
     e_.emit(Op::V_ADD_VV, {out, out, head, kAllLanes});
@@ -339,11 +407,19 @@ class AttentionTile {
   const KernelContext& context_;
   Emitter& e_;
   const AttentionOp& op_;
+  const CacheTiles& cache_;
   const HeadLayout& layout_;
   std::uint64_t vlen_;
-  Gp keys_;     // element where the K tile's region starts
-  Gp queries_;  // first of its query rows
+  Gp token_;  // index in the block
 };
+
+// Moves on what is kept in INT_MEM of where things start.
+void advance_kept(const KernelContext& context, const Block& place, std::uint64_t amount) {
+  HeldGp at(context.emitter, place.name);
+  load_kept(context, at, place, place.name);
+  context.emitter.advance(at, amount);
+  keep(context, at, place);
+}
 
 }  // namespace
 
@@ -352,15 +428,25 @@ void emit_attention(const KernelContext& context, const AttentionOp& op) {
   Emitter& e = context.emitter;
   const RegionScope region(e, "attention");
   const HeadLayout& layout = context.tiled.heads;
-  HeldGp keys(e, "K region");
-  HeldGp queries(e, "queries");
-  load_kept(context, keys, context.plan.cache_at, "K of this layer");
-  e.set(queries, context.row(op.qkv), "queries");
+  const MemoryPlan& plan = context.plan;
+  {
+    HeldGp keys(e, "K region");
+    load_kept(context, keys, plan.cache_at, "cache of this layer");
+    keep(context, keys, plan.keys_at);
+    if (layout.tiles > 1) keep(context, kZeroGp, plan.queries_at);
+  }
   Loop tiles(e, layout.tiles, "tiles of K lanes");
-  AttentionTile(context, op, keys, queries).emit();
-  step(context, keys, layout.span * context.plan.cache_stride, layout.tiles);
-  step(context, queries, std::uint64_t{layout.groups} * layout.span * context.settings.vlen,
-       layout.tiles);
+  const CacheTiles cache(context, op);
+  if (cache.resident()) cache.load();
+  {
+    TokenLoop tokens(context);
+    AttentionTile(context, op, cache, tokens.index()).emit();
+  }
+  if (op.sinks) advance_kept(context, plan.sinks_at, layout.heads_per_tile());
+  if (layout.tiles == 1) return;
+  advance_kept(context, plan.keys_at, layout.span * plan.cache_stride);
+  advance_kept(context, plan.queries_at,
+               std::uint64_t{layout.groups} * layout.span * context.settings.vlen);
 }
 
 }  // namespace plena

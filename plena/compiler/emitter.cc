@@ -80,6 +80,22 @@ Loop::~Loop() {
   if (counter_) emitter_.close_loop(*counter_);
 }
 
+OuterLoop::OuterLoop(Emitter& emitter, std::uint64_t count, std::uint64_t entry,
+                     std::string_view what)
+    : emitter_(emitter), entry_(entry) {
+  if (count == 1) return;
+  const HeldGp counter(emitter, what);
+  counter_ = counter;
+  emitter_.open_loop(counter_, count, what);
+  emitter_.emit(Op::S_ST_INT, {counter_, kZeroGp, entry_}, "the counter waits in INT_MEM");
+}
+
+OuterLoop::~OuterLoop() {
+  if (counter_.index == 0) return;
+  emitter_.emit(Op::S_LD_INT, {counter_, kZeroGp, entry_});
+  emitter_.close_loop(counter_);
+}
+
 WalkLoop::WalkLoop(Emitter& emitter, Gp pointer, Gp end, std::string_view what)
     : emitter_(emitter), counter_(emitter, what), pointer_(pointer), end_(end) {
   emitter_.open_loop(counter_, 1, what);

@@ -98,6 +98,22 @@ class Loop {
   std::optional<HeldGp> counter_;
 };
 
+/// A hardware loop whose counter waits in INT_MEM while the body runs, so that it takes no register
+/// from it.
+class OuterLoop {
+ public:
+  /// `entry` of INT_MEM is this loop's alone.
+  OuterLoop(Emitter& emitter, std::uint64_t count, std::uint64_t entry, std::string_view what);
+  OuterLoop(const OuterLoop&) = delete;
+  OuterLoop& operator=(const OuterLoop&) = delete;
+  ~OuterLoop();
+
+ private:
+  Emitter& emitter_;
+  std::uint64_t entry_;
+  Gp counter_;  // gp0: there is no loop
+};
+
 /// A loop that runs until `pointer`, which its body advances, has reached `end`; at least once.
 /// The trip count is a run-time value: the distance left becomes the counter (semantics 6.11).
 class WalkLoop {
@@ -166,6 +182,7 @@ class Emitter {
   friend class HeldGp;
   friend class HeldFp;
   friend class Loop;
+  friend class OuterLoop;
   friend class WalkLoop;
   friend class RegionScope;
 

@@ -140,7 +140,8 @@ class Experts {
                         .inputs = context_.row(op_.down.from),
                         .outputs = context_.row(op_.down.to),
                         .input_tiles = context_.tiled.rows(op_.down.from),
-                        .output_tiles = context_.tiled.rows(op_.down.to)};
+                        .output_tiles = context_.tiled.rows(op_.down.to),
+                        .output_stride = context_.token_stride(op_.down.to)};
       if (op_.down.bias) down.bias = bias_row(*op_.down.bias);
       emit_tiled_product(context_, down);
     }
@@ -172,7 +173,9 @@ class Experts {
       load_kept(context_, t, context_.plan.expert_vectors_at, "biases of this layer's experts");
       e_.emit(Op::S_ADD_INT, {from, from, t});
     }
-    load_entry(context_, from, kExpertVectorsBase, context_.plan.expert_vectors, table);
+    HeldGp to(e_, "biases of the expert");
+    e_.set(to, context_.row(context_.plan.expert_vectors), "biases of the expert");
+    load_entry(context_, from, kExpertVectorsBase, to, table);
   }
 
   void add_weighted(Gp index) const {

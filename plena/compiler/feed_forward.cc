@@ -5,6 +5,35 @@
 
 namespace plena {
 
+namespace {
+
+// hidden = activation(gate + bias) [* (up + bias)] of every token, for one tile of each.
+void activate(const KernelContext& context, const FeedForwardOp& op, Gp hidden,
+              const std::optional<HeldGp>& bias) {
+  Emitter& e = context.emitter;
+  const std::uint64_t vlen = context.settings.vlen;
+  HeldGp gate(e, "gate");
+  HeldGp up(e, "up");
+  HeldGp to(e, "hidden of the token");
+  e.set(gate, context.row(context.plan.gate), "gate");
+  e.copy(to, hidden);
+  Loop tokens(e, context.tokens, "tokens");
+  e.offset(up, gate, vlen, "up");
+  if (bias) {
+    e.emit(Op::V_ADD_VV, {gate, gate, *bias, kAllLanes});
+    if (op.gated) {
+      HeldGp up_bias(e, "bias of up");
+      e.offset(up_bias, *bias, vlen, "bias of up");
+      e.emit(Op::V_ADD_VV, {up, up, up_bias, kAllLanes});
+    }
+  }
+  emit_activation(context, op.activation, op.gated, {.gate = gate, .up = up, .to = to});
+  step(context, gate, (op.gated ? 2 : 1) * vlen, context.tokens);
+  step(context, to, context.token_stride(op.to), context.tokens);
+}
+
+}  // namespace
+
 void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
                        const TiledFeedForward& tiled) {
   Emitter& e = context.emitter;
@@ -24,20 +53,11 @@ void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
                                .inputs = context.row(op.from),
                                .outputs = context.row(context.plan.gate),
                                .input_tiles = context.tiled.rows(op.from),
-                               .output_tiles = halves});
-  HeldGp gate(e, "gate");
-  HeldGp up(e, "up");
-  e.set(gate, context.row(context.plan.gate), "gate");
-  e.set(up, context.row(context.plan.gate, 1), "up");
-  if (bias) {
-    for (const Gp row : {Gp(gate), Gp(up)}) {
-      if (!op.gated && row.index == Gp(up).index) continue;
-      e.emit(Op::V_ADD_VV, {row, row, *bias, kAllLanes});
-      e.advance(*bias, vlen);
-    }
-  }
-  emit_activation(context, op.activation, op.gated, {.gate = gate, .up = up, .to = hidden});
+                               .output_tiles = halves,
+                               .output_stride = halves * vlen});
+  activate(context, op, hidden, bias);
   step(context, hidden, vlen, tiles);
+  if (bias) step(context, *bias, halves * vlen, tiles);
 }
 
 void emit_feed_forward(const KernelContext& context, const LayerKind& kind,

@@ -1,8 +1,8 @@
 // The operators of the graph as instruction sequences, one file each. Every kernel reads and writes
 // blocks of the memory plan and leaves no register behind.
 //
-// All work on one token: a vector of the model is a few rows of Vector SRAM, MLEN lanes each, and
-// its padding lanes are 0 (kernels keep them so).
+// All work on a block of tokens, one when decoding: a vector of the model is a few rows of Vector
+// SRAM, MLEN lanes each, token after token; its padding lanes are 0 (kernels keep them so).
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct KernelContext {
   const TiledGraph& tiled;
   const MemoryPlan& plan;
   const PlanInput& tables;
-  Gp weights;  // element of the next tile of the weight stream; products move it on
+  std::uint32_t tokens = 1;  // of the block
+  Gp weights;                // element of the next tile of the weight stream; products move it on
 
   /// Address of a row of a Vector SRAM block, in elements.
   [[nodiscard]] std::uint64_t row(const Block& block, std::uint64_t index = 0) const {
@@ -52,6 +53,10 @@ struct KernelContext {
   }
   [[nodiscard]] std::uint64_t row(ValueId value, std::uint64_t index = 0) const {
     return row(plan.values[value], index);
+  }
+  /// Elements from a token's rows of a value to the next one's.
+  [[nodiscard]] std::uint64_t token_stride(ValueId value) const {
+    return tiled.rows(value) * std::uint64_t{settings.vlen};
   }
   /// Address of the first tile of a Matrix SRAM block, in elements.
   [[nodiscard]] std::uint64_t tile(const Block& block) const {
@@ -69,12 +74,13 @@ void emit_embedding(const KernelContext& context);
 /// The layer's biases and gains to Vector SRAM; `rows` of them.
 void emit_layer_vectors(const KernelContext& context, std::uint32_t rows);
 
-/// Loads `rows` rows from element `from` on, as many H_PREFETCH_V as it takes; moves `from` on.
-void load_rows(const KernelContext& context, Gp from, AddressRegister base, const Block& to,
+/// Loads `rows` rows from element `from` on to row `to`, as many H_PREFETCH_V as it takes; may move
+/// both registers on. Rows behind the last one are overwritten up to a whole transfer.
+void load_rows(const KernelContext& context, Gp from, AddressRegister base, Gp to,
                std::uint64_t rows);
 
 /// Loads an entry of a table and adds up its terms, so that `to` starts with its rows.
-void load_entry(const KernelContext& context, Gp from, AddressRegister base, const Block& to,
+void load_entry(const KernelContext& context, Gp from, AddressRegister base, Gp to,
                 const TableShape& table);
 
 /// Operators of the graph, see graph.h. `vectors` are those of their kind of layer.
@@ -88,7 +94,10 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
 void emit_feed_forward(const KernelContext& context, const LayerKind& kind,
                        const FeedForwardOp& op);
 
-/// Key and value rows of `qkv` to the cache at this position.
+/// The rows of one token to those of the first of its block: of INT_MEM's `last_token`.
+void emit_pick_token(const KernelContext& context, ValueId value);
+
+/// Key and value rows of `qkv` to the cache at their positions.
 void emit_cache_append(const KernelContext& context, ValueId qkv);
 
 /// One product: outputs = W inputs, or outputs += W inputs, for the next inputs x outputs tiles of
@@ -99,6 +108,7 @@ struct TiledProduct {
   std::uint64_t outputs = 0;  // likewise
   std::uint64_t input_tiles = 0;
   std::uint64_t output_tiles = 0;
+  std::uint64_t output_stride = 0;    // elements from a token's outputs to the next one's
   std::optional<std::uint64_t> bias;  // address of its first row
   bool add = false;
 };
@@ -126,6 +136,40 @@ void emit_activation(const KernelContext& context, const ActivationShape& activa
 /// the same.
 void emit_scaled_tanh(const KernelContext& context, Gp to, Gp from, float cap);
 
+/// A loop over the tokens of the block; `index` counts them from 0. Decoding emits the bare body,
+/// its index gp0.
+class TokenLoop {
+ public:
+  explicit TokenLoop(const KernelContext& context) : context_(context), one_(context.tokens == 1) {
+    if (one_) return;
+    index_.emplace(context.emitter, "index of the token");
+    context.emitter.set(*index_, 0, "first token");
+    loop_.emplace(context.emitter, context.tokens, "tokens");
+  }
+  TokenLoop(const TokenLoop&) = delete;
+  TokenLoop& operator=(const TokenLoop&) = delete;
+  ~TokenLoop() {
+    if (!one_) context_.emitter.advance(*index_, 1);
+  }
+
+  [[nodiscard]] Gp index() const { return one_ ? kZeroGp : Gp(*index_); }
+
+ private:
+  const KernelContext& context_;
+  bool one_;
+  std::optional<HeldGp> index_;
+  std::optional<Loop> loop_;  // closed first
+};
+
+/// to = base + index * stride.
+inline void set_indexed(const KernelContext& context, Gp to, std::uint64_t base,
+                        std::uint64_t stride, Gp index, std::string_view what) {
+  if (context.tokens == 1) return context.emitter.set(to, base, what);
+  context.emitter.set(to, stride);
+  context.emitter.emit(Op::S_MUL_INT, {to, to, index});
+  context.emitter.advance(to, base, what);
+}
+
 /// Advances a pointer at the end of a loop body that runs `count` times; once needs no advance.
 inline void step(const KernelContext& context, Gp pointer, std::uint64_t amount,
                  std::uint64_t count) {
@@ -134,8 +178,8 @@ inline void step(const KernelContext& context, Gp pointer, std::uint64_t amount,
 
 /// A value of INT_MEM that the program keeps for itself.
 inline void load_kept(const KernelContext& context, Gp to, const Block& place,
-                      std::string_view what) {
-  context.emitter.emit(Op::S_LD_INT, {to, kZeroGp, place.first}, what);
+                      std::string_view what, Gp index = kZeroGp) {
+  context.emitter.emit(Op::S_LD_INT, {to, index, place.first}, what);
 }
 inline void keep(const KernelContext& context, Gp from, const Block& place) {
   context.emitter.emit(Op::S_ST_INT, {from, kZeroGp, place.first});

@@ -91,34 +91,43 @@ Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
   return {};
 }
 
-// Rows of a value: transfers of whole amounts end or start in some.
-std::uint64_t value_rows(const TiledGraph& tiled, const Value& value, const Settings& settings) {
-  const std::uint64_t rows = tiled.rows(value);
-  if (value.layout != Layout::Qkv) return round_up(rows, settings.hbm_v_prefetch_amount);
-  const std::uint64_t stored = round_up(tiled.cache_regions(), settings.hbm_v_writeback_amount);
-  return tiled.heads.query_rows() + stored;
+// Rows of a value for all tokens of a block, and behind the last one room for transfers of whole
+// amounts. Logits of a causal model are wanted of one token only.
+std::uint64_t value_rows(const TiledGraph& tiled, ValueId id, std::uint64_t tokens,
+                         const Settings& settings) {
+  if (id == tiled.graph->logits && tiled.causal()) tokens = 1;
+  const std::uint64_t slack =
+      std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
+  return tokens * tiled.rows(id) + slack;
 }
 
 void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                        const Settings& settings) {
   const std::uint64_t fetched = settings.hbm_v_prefetch_amount;
   const std::uint64_t heads = tiled.heads.heads_per_tile();
-  for (const Value& value : tiled.graph->values) {
-    plan.values.push_back(plan.vram.place(value.name, value_rows(tiled, value, settings)));
+  const std::uint64_t tokens = input.tokens;
+  const std::uint64_t slack = fetched - 1;
+  for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
+    plan.values.push_back(
+        plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, id, tokens, settings)));
   }
   plan.heads = plan.vram.place("queries head by head", heads);
   plan.scores = plan.vram.place("scores", tiled.context_tiles * heads);
-  plan.gate = plan.vram.place("gate, up", 2);
+  plan.gate = plan.vram.place("gate, up", 2 * tokens);
   plan.scratch = plan.vram.place("scratch", 3);
-  plan.mask = plan.vram.place("causal mask", fetched);
+  plan.mask = plan.vram.place("causal mask", tokens + slack);
   for (const std::uint32_t window : tiled.windows) {
-    plan.windows[window].mask = plan.vram.place(fmt::format("mask of window {}", window), fetched);
+    plan.windows[window].mask =
+        plan.vram.place(fmt::format("mask of window {}", window), tokens + slack);
   }
   const auto place_table = [&](const char* name, const TableShape& table) {
     return table.rows == 0 ? Block{}
                            : plan.vram.place(name, round_up(table.stored_rows(), fetched));
   };
-  plan.position_rows = place_table("rows of the position", input.positions);
+  if (input.positions.rows != 0) {
+    plan.position_rows =
+        plan.vram.place("rows of the position", tokens * input.positions.stored_rows() + slack);
+  }
   plan.vectors = place_table("biases and gains", input.vectors);
   plan.expert_vectors = place_table("biases of the expert", input.expert_vectors);
   const ConstantRows constants = constant_rows(tiled);
@@ -130,17 +139,25 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
   }
 }
 
-void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings) {
+void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens,
+                 const Settings& settings) {
   const std::uint64_t fetched = settings.hbm_m_prefetch_amount / settings.mlen;
   if (tiled.rotates()) plan.rotation = plan.mram.place("RoPE permutation", 1);
-  plan.stage = plan.mram.place("tiles in use", fetched + tiled.heads.span - 1);
-  const std::uint64_t wanted = tiled.context_tiles + fetched - 1;
+  // A block of tokens shares the weight tiles of an output tile: as many as half the memory holds.
+  const std::uint64_t shared =
+      tokens == 1 ? 1 : std::min<std::uint64_t>(tiled.most_inputs, plan.mram.capacity() / 2);
+  plan.stage = plan.mram.place("tiles in use",
+                               std::max<std::uint64_t>(shared, tiled.heads.span) + fetched - 1);
+  const std::uint64_t wanted = std::uint64_t{tiled.context_tiles} * tiled.heads.span;
+  const std::uint64_t slack = fetched - 1;
   const std::uint64_t left =
       plan.mram.capacity() - std::min(plan.mram.used(), plan.mram.capacity());
-  if (wanted <= left) plan.value_tiles = plan.mram.place("V tiles", wanted);
+  if (2 * (wanted + slack) > left) return;
+  plan.key_tiles = plan.mram.place("K tiles", wanted + slack);
+  plan.value_tiles = plan.mram.place("V tiles", wanted + slack);
 }
 
-void place_scalars(MemoryPlan& plan, const TiledGraph& tiled) {
+void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens) {
   const Graph& graph = *tiled.graph;
   plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile());
   const bool sinks =
@@ -149,21 +166,25 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled) {
     plan.sinks = plan.fp.place(
         "sinks", graph.layers.size() * tiled.heads.tiles * tiled.heads.heads_per_tile());
   }
-  plan.token = plan.integers.place("token", 1);
-  plan.cache_row = plan.integers.place("cache row", 1);
-  plan.position_entry = plan.integers.place("position entry", 1);
-  plan.cache_end = plan.integers.place("cache end", 1);
-  plan.last_lane = plan.integers.place("last lane", 1);
+  plan.token = plan.integers.place("token", tokens);
+  plan.cache_row = plan.integers.place("cache row", tokens);
+  plan.position_entry = plan.integers.place("position entry", tokens);
+  plan.cache_end = plan.integers.place("cache end", tokens);
+  plan.last_lane = plan.integers.place("last lane", tokens);
   for (const std::uint32_t window : tiled.windows) {
     WindowPlaces& places = plan.windows[window];
-    places.first_tile = plan.integers.place(fmt::format("first tile, window {}", window), 1);
-    places.first_lane = plan.integers.place(fmt::format("first lane, window {}", window), 1);
+    places.first_tile = plan.integers.place(fmt::format("first tile, window {}", window), tokens);
+    places.first_lane = plan.integers.place(fmt::format("first lane, window {}", window), tokens);
   }
   if (tiled.experts != 0) {
     plan.expert_weights = plan.fp.place("weights of the experts", kMostPicks);
     plan.experts = plan.integers.place("experts chosen", kMostPicks);
   }
+  plan.last_token = plan.integers.place("last token", 1);
+  plan.keys_at = plan.integers.place("regions of the tile", 1);
+  plan.queries_at = plan.integers.place("queries of the tile", 1);
   plan.score_span = plan.integers.place("score span", 1);
+  plan.layer_loops = plan.integers.place("loops over layers", 2);
   plan.cache_at = plan.integers.place("cache of the layer", 1);
   plan.vectors_at = plan.integers.place("vectors of the layer", 1);
   plan.expert_vectors_at = plan.integers.place("vectors of its experts", 1);
@@ -234,8 +255,8 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
     return tl::unexpected(placed.error());
   }
   place_vector_rows(plan, graph, input, settings);
-  place_tiles(plan, graph, settings);
-  place_scalars(plan, graph);
+  place_tiles(plan, graph, input.tokens, settings);
+  place_scalars(plan, graph, input.tokens);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());
   return plan;
 }

@@ -72,13 +72,15 @@ struct PlanInput {
   TableShape positions;  // what follows from the position: [context] cosines and sines, embeddings
   TableShape vectors;    // biases and gains: [layers and the ending]
   TableShape expert_vectors;  // [layers * experts]
+  std::uint32_t tokens = 1;   // of a block of prefill; 1: decoding only
 };
 
 /// Places in FP_MEM, INT_MEM and Vector SRAM that belong to a window of attention.
 struct WindowPlaces {
-  Block mask;        // [1 row] lowest up to the window's first position in its tile, else 0
-  Block first_tile;  // INT_MEM: element of a K tile region where the window's first tile starts
-  Block first_lane;  // INT_MEM: lane of the first position in sight in its tile
+  Block mask;        // [tokens] lowest up to the window's first position in its tile, else 0
+  Block first_tile;  // INT_MEM, [tokens]: element of a K tile region where the window's first tile
+                     // starts
+  Block first_lane;  // INT_MEM, [tokens]: lane of the first position in sight in its tile
 };
 
 struct MemoryPlan {
@@ -95,13 +97,13 @@ struct MemoryPlan {
   std::uint64_t cache_stride = 0;  // elements between a layer's regions of the cache
 
   // Vector SRAM, in rows.
-  std::vector<Block> values;  // by ValueId
+  std::vector<Block> values;  // by ValueId, [tokens][rows]
   Block heads;                // [heads of a tile] queries, each alone in its row
   Block scores;               // [context tiles][heads of a tile]
-  Block gate;                 // [2] gate and up of one hidden tile
+  Block gate;                 // [tokens][2] gate and up of one hidden tile
   Block scratch;              // [3]
-  Block mask;                 // row 0: 0 up to the position, else a very negative number
-  Block position_rows;        // row 2t: cosines of table t, 2t+1: sines; then the embedding
+  Block mask;                 // [tokens] 0 up to the position, else a very negative number
+  Block position_rows;        // [tokens] cosines and sines of each table, then the embedding
   Block selectors;            // row 0: zeros; row 1 + slot: 1 in the lanes of the slot, else 0
   Block router_padding;       // lowest in lanes that are no expert
   Block vectors;              // of the layer
@@ -110,22 +112,29 @@ struct MemoryPlan {
   // Matrix SRAM, in tiles.
   Block rotation;     // [1] the signed permutation of RoPE, loaded once a token
   Block stage;        // tiles one H_PREFETCH_M fills, for each row of a head
-  Block value_tiles;  // [context tiles] V of one layer; empty where it does not fit
+  Block key_tiles;    // [rows of a head][context tiles] K of a tile of lanes; empty where K and V
+  Block value_tiles;  // of the whole context do not fit; V likewise
 
   // FP_MEM; constants follow.
   Block head_scales;     // [heads of a tile] what the outputs are to be multiplied by
   Block expert_weights;  // [8]
   Block sinks;           // [layers][K tile][slot][group]
 
-  // INT_MEM.
-  Block token;           // written by the host, as the following up to `experts`
+  // INT_MEM, [tokens] what the host writes.
+  Block token;
   Block cache_row;       // element of this position in a region of the cache
   Block position_entry;  // element of this position in the position table
   Block cache_end;       // elements of a region up to the position's tile, it included
   Block last_lane;       // lane of this position in its tile
+  Block last_token;      // [1] index of the token in its block whose logits are wanted
   Block experts;         // [8] chosen by V_TOPK or the host
-  Block score_span;      // elements of the scores in use: the program's, as what follows
-  Block cache_at;        // where the layer's cache, vectors and sinks start
+
+  // INT_MEM, the program's own.
+  Block score_span;   // elements of the scores in use
+  Block keys_at;      // where the regions of this tile of K lanes start
+  Block queries_at;   // where its query rows start among a token's
+  Block layer_loops;  // [2] counters of the loops over patterns and layers
+  Block cache_at;     // where the layer's cache, vectors and sinks start
   Block vectors_at;
   Block expert_vectors_at;
   Block sinks_at;

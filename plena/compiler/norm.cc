@@ -7,68 +7,78 @@ namespace plena {
 
 namespace {
 
-// to = from * scale [* gain], added to what is there or not.
-class Scaling {
+// One token's norm after the other; the pointers walk through their rows.
+class NormRows {
  public:
-  Scaling(const KernelContext& context, const LayerKind& kind, const NormOp& op)
-      : context_(context), kind_(kind), op_(op), tiles_(context.tiled.rows(op.from)) {}
+  NormRows(const KernelContext& context, const LayerKind& kind, const NormOp& op)
+      : context_(context),
+        e_(context.emitter),
+        kind_(kind),
+        op_(op),
+        tiles_(context.tiled.rows(op.from)),
+        vlen_(context.settings.vlen) {}
 
-  void emit(Fp scale) const {
-    Emitter& e = context_.emitter;
-    HeldGp x(e, "input");
-    HeldGp y(e, "output");
-    HeldGp target(e, "scaled");
-    std::optional<HeldGp> gain;
-    e.set(x, context_.row(op_.from), "input");
-    e.set(y, context_.row(op_.to), "output");
-    if (op_.gain) {
-      gain.emplace(e, "gain");
-      e.set(*gain, gain_address(), "gain");
-    }
-    if (op_.add) e.set(target, context_.row(context_.plan.scratch), "scratch");
-    Loop loop(e, tiles_, "tiles");
-    const Gp scaled = op_.add ? Gp(target) : Gp(y);
-    e.emit(Op::V_MUL_VF, {scaled, x, scale, kAllLanes});
-    if (gain) e.emit(Op::V_MUL_VV, {scaled, scaled, *gain, kAllLanes});
-    if (op_.add) e.emit(Op::V_ADD_VV, {y, y, target, kAllLanes});
-    const std::uint64_t vlen = context_.settings.vlen;
-    step(context_, x, vlen, tiles_);
-    step(context_, y, vlen, tiles_);
-    if (gain) step(context_, *gain, vlen, tiles_);
+  void emit() const {
+    HeldGp x(e_, "input");
+    HeldGp y(e_, "output");
+    e_.set(x, context_.row(op_.from), "input");
+    e_.set(y, context_.row(op_.to), "output");
+    Loop tokens(e_, context_.tokens, "tokens");
+    HeldFp scale(e_, "scale");
+    sum_up_squares(x, scale);
+    e_.emit(Op::S_SQRT_FP, {scale, scale});
+    e_.emit(Op::S_RECI_FP, {scale, scale});
+    write(x, y, scale);
   }
 
  private:
-  [[nodiscard]] std::uint64_t gain_address() const {
-    return context_.row(context_.plan.vectors, context_.tiled.first_row(kind_.vectors, *op_.gain));
+  void sum_up_squares(Gp x, Fp sum) const {
+    HeldGp row(e_, "row");
+    HeldGp square(e_, "square");
+    context_.constants.load(e_, sum, op_.epsilon, "width * epsilon");
+    e_.set(square, context_.row(context_.plan.scratch), "scratch");
+    e_.copy(row, x);
+    Loop loop(e_, tiles_, "tiles");
+    e_.emit(Op::V_MUL_VV, {square, row, row, kAllLanes});
+    e_.emit(Op::V_RED_SUM, {sum, square});
+    step(context_, row, vlen_, tiles_);
+  }
+
+  // y = x * scale [* gain], added to what is there or not; moves both on.
+  void write(Gp x, Gp y, Fp scale) const {
+    HeldGp scratch(e_, "scaled");
+    std::optional<HeldGp> gain;
+    if (op_.gain) {
+      gain.emplace(e_, "gain");
+      e_.set(
+          *gain,
+          context_.row(context_.plan.vectors, context_.tiled.first_row(kind_.vectors, *op_.gain)),
+          "gain");
+    }
+    if (op_.add) e_.set(scratch, context_.row(context_.plan.scratch), "scratch");
+    Loop loop(e_, tiles_, "tiles");
+    const Gp scaled = op_.add ? Gp(scratch) : y;
+    e_.emit(Op::V_MUL_VF, {scaled, x, scale, kAllLanes});
+    if (gain) e_.emit(Op::V_MUL_VV, {scaled, scaled, *gain, kAllLanes});
+    if (op_.add) e_.emit(Op::V_ADD_VV, {y, y, scratch, kAllLanes});
+    step(context_, x, vlen_, tiles_ * context_.tokens);
+    step(context_, y, vlen_, tiles_ * context_.tokens);
+    if (gain) step(context_, *gain, vlen_, tiles_);
   }
 
   const KernelContext& context_;
+  Emitter& e_;
   const LayerKind& kind_;
   const NormOp& op_;
   std::uint64_t tiles_;
+  std::uint64_t vlen_;
 };
 
 }  // namespace
 
 void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op) {
-  Emitter& e = context.emitter;
-  const RegionScope region(e, "rmsnorm");
-  const std::uint64_t tiles = context.tiled.rows(op.from);
-  HeldFp scale(e, "scale");
-  context.constants.load(e, scale, op.epsilon, "width * epsilon");
-  {
-    HeldGp x(e, "input");
-    HeldGp square(e, "square");
-    e.set(x, context.row(op.from), "input");
-    e.set(square, context.row(context.plan.scratch), "scratch");
-    Loop loop(e, tiles, "tiles");
-    e.emit(Op::V_MUL_VV, {square, x, x, kAllLanes});
-    e.emit(Op::V_RED_SUM, {scale, square});
-    step(context, x, context.settings.vlen, tiles);
-  }
-  e.emit(Op::S_SQRT_FP, {scale, scale});
-  e.emit(Op::S_RECI_FP, {scale, scale});
-  Scaling(context, kind, op).emit(scale);
+  const RegionScope region(context.emitter, "rmsnorm");
+  NormRows(context, kind, op).emit();
 }
 
 }  // namespace plena

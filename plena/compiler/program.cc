@@ -57,17 +57,23 @@ void emit_layer(const KernelContext& context, const LayerKind& kind) {
 void emit_layers(const KernelContext& context) {
   const Graph& graph = *context.tiled.graph;
   for (const LayerLoop& pattern : layer_loops(graph.layers)) {
-    Loop patterns(context.emitter, pattern.count, "pattern of layers");
+    const std::uint64_t counters = context.plan.layer_loops.first;
+    OuterLoop patterns(context.emitter, pattern.count, counters, "pattern of layers");
     for (const LayerLoop::Run& run : pattern.body) {
-      Loop layers(context.emitter, run.layers, "layers");
+      OuterLoop layers(context.emitter, run.layers, counters + 1, "layers");
       emit_layer(context, graph.kinds[run.kind]);
     }
   }
 }
 
-void emit_ending(const KernelContext& context) {
+// Of a causal model's block the logits of one token are wanted.
+void emit_ending(KernelContext context) {
   const LayerKind& ending = context.tiled.graph->ending;
   const RegionScope region(context.emitter, "ending");
+  if (context.tokens > 1 && context.tiled.causal()) {
+    emit_pick_token(context, context.tiled.graph->residual);
+    context.tokens = 1;
+  }
   emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
   for (const Operator& op : ending.operators) std::visit(EmitOperator{context, ending}, op);
 }
@@ -105,6 +111,7 @@ Result<EmittedProgram> emit_program(const ProgramInput& input, ConstantPool& con
                               .tiled = input.tiled,
                               .plan = input.plan,
                               .tables = input.tables,
+                              .tokens = input.tokens,
                               .weights = weights};
   e.set(weights, 0, "start of the weight stream");
   emit_setup(context);

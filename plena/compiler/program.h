@@ -1,4 +1,5 @@
-// The program that decodes one token: setup, loops over layers, the ending.
+// The program that decodes one token, or takes a block of them: setup, loops over layers, the
+// ending.
 #pragma once
 
 #include <string>
@@ -18,7 +19,8 @@ struct ProgramInput {
   const PlanInput& tables;
   const Settings& settings;
   const Dialect& dialect;
-  std::string title;  // of the text
+  std::uint32_t tokens = 1;  // of a block
+  std::string title;         // of the text
 };
 
 /// Emits the program; constants it needs are added to the pool.

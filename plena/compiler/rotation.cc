@@ -12,16 +12,19 @@ void emit_rotation(const KernelContext& context, const RotateOp& op) {
   const std::uint64_t vlen = context.settings.vlen;
   const std::uint64_t rows = std::uint64_t{heads.query_rows()} + heads.key_rows();
   const std::uint64_t first = 2 * op.table * heads.span;
+  TokenLoop tokens(context);
   HeldGp x(e, "q, k");
   HeldGp tile(e, "permutation");
   HeldGp swapped(e, "P x");
   HeldGp cosines(e, "cosines");
   HeldGp sines(e, "sines");
   const auto set_angles = [&] {
-    e.set(cosines, context.row(context.plan.position_rows, first), "cosines");
-    e.set(sines, context.row(context.plan.position_rows, first + heads.span), "sines");
+    set_indexed(context, cosines, context.row(context.plan.position_rows, first),
+                context.tables.positions.stored_rows() * vlen, tokens.index(), "cosines");
+    e.offset(sines, cosines, heads.span * vlen, "sines");
   };
-  e.set(x, context.row(op.qkv), "q, k");
+  set_indexed(context, x, context.row(op.qkv), context.token_stride(op.qkv), tokens.index(),
+              "q, k");
   e.set(tile, context.tile(context.plan.rotation), "P");
   e.set(swapped, context.row(context.plan.scratch), "P x");
   if (heads.span == 1) set_angles();

@@ -49,43 +49,57 @@ void start_layers(const KernelContext& context) {
   keep(context, sinks, plan.sinks_at);
 }
 
-void load_constant_rows(const KernelContext& context) {
+void load_constants(const KernelContext& context, std::uint64_t first, const Block& to,
+                    std::uint64_t rows) {
   Emitter& e = context.emitter;
-  const ConstantRows rows = constant_rows(context.tiled);
   HeldGp from(e, "element of the constants");
-  e.set(from, 0);
-  load_rows(context, from, kConstantsBase, context.plan.selectors, rows.router_padding);
+  HeldGp row(e, to.name);
+  e.set(from, first * context.tiled.mlen);
+  e.set(row, context.row(to), to.name);
+  load_rows(context, from, kConstantsBase, row, rows);
+}
+
+void load_constant_rows(const KernelContext& context) {
+  const ConstantRows rows = constant_rows(context.tiled);
+  load_constants(context, 0, context.plan.selectors, rows.router_padding);
   if (rows.router_rows == 0) return;
-  e.set(from, rows.router_padding * context.tiled.mlen);
-  load_rows(context, from, kConstantsBase, context.plan.router_padding, rows.router_rows);
+  load_constants(context, rows.router_padding, context.plan.router_padding, rows.router_rows);
+}
+
+// The window of the constants' mask that starts `lane` before element `start`.
+void load_mask(const KernelContext& context, std::uint64_t start, const Block& lanes,
+               const Block& masks, Gp token) {
+  Emitter& e = context.emitter;
+  HeldGp from(e, "element of the mask");
+  HeldGp t(e, "lane, mask");
+  e.set(from, start);
+  load_kept(context, t, lanes, lanes.name, token);
+  e.emit(Op::S_SUB_INT, {from, from, t});
+  set_indexed(context, t, context.row(masks), context.settings.vlen, token, masks.name);
+  load_rows(context, from, kConstantsBase, t, 1);
 }
 
 // The mask in HBM is MLEN zeros, MLEN times the masking value, MLEN zeros: a window of MLEN lanes
 // that starts MLEN - 1 - lane behind its start masks every lane above `lane`; one that starts
 // 2 MLEN - lane behind it every lane below.
-void load_masks(const KernelContext& context) {
-  Emitter& e = context.emitter;
+void load_masks(const KernelContext& context, Gp token) {
   const std::uint64_t mlen = context.tiled.mlen;
   const std::uint64_t start = constant_rows(context.tiled).mask * mlen;
-  HeldGp from(e, "element of the mask");
-  HeldGp lane(e, "lane");
-  e.set(from, start + mlen - 1);
-  load_kept(context, lane, context.plan.last_lane, "position % MLEN");
-  e.emit(Op::S_SUB_INT, {from, from, lane});
-  load_rows(context, from, kConstantsBase, context.plan.mask, 1);
+  load_mask(context, start + mlen - 1, context.plan.last_lane, context.plan.mask, token);
   for (const auto& [width, places] : context.plan.windows) {
-    e.set(from, start + 2 * mlen);
-    load_kept(context, lane, places.first_lane, "lane of the first position in sight");
-    e.emit(Op::S_SUB_INT, {from, from, lane});
-    load_rows(context, from, kConstantsBase, places.mask, 1);
+    load_mask(context, start + 2 * mlen, places.first_lane, places.mask, token);
   }
 }
 
-void load_position_rows(const KernelContext& context) {
-  if (context.tables.positions.rows == 0) return;
+void load_position_rows(const KernelContext& context, Gp token) {
+  const TableShape& table = context.tables.positions;
+  if (table.rows == 0) return;
   HeldGp from(context.emitter, "element of the position table");
-  load_kept(context, from, context.plan.position_entry, "rows of this position");
-  load_entry(context, from, kPositionsBase, context.plan.position_rows, context.tables.positions);
+  HeldGp to(context.emitter, "rows of the position");
+  load_kept(context, from, context.plan.position_entry, "rows of this position", token);
+  set_indexed(context, to, context.row(context.plan.position_rows),
+              table.stored_rows() * context.settings.vlen, token, "rows of the position");
+  load_entry(context, from, kPositionsBase, to, table);
 }
 
 void load_rotation_tile(const KernelContext& context) {
@@ -105,9 +119,10 @@ void emit_setup(const KernelContext& context) {
   set_hbm_registers(context);
   start_layers(context);
   load_constant_rows(context);
-  load_masks(context);
-  load_position_rows(context);
   load_rotation_tile(context);
+  TokenLoop tokens(context);
+  load_masks(context, tokens.index());
+  load_position_rows(context, tokens.index());
 }
 
 }  // namespace plena

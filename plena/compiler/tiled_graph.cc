@@ -93,6 +93,16 @@ Result<RouterPolicy> router_policy(std::uint32_t experts, std::uint32_t chosen) 
       "such a model cannot be routed on this machine");
 }
 
+bool TiledGraph::causal() const {
+  for (const LayerKind& kind : graph->kinds) {
+    for (const Operator& op : kind.operators) {
+      const auto* attention = std::get_if<AttentionOp>(&op);
+      if (attention != nullptr && !attention->causal) return false;
+    }
+  }
+  return true;
+}
+
 LaneMap TiledGraph::lanes(Layout layout, std::uint32_t width) const {
   const HeadShape& shape = graph->heads;
   const auto plain = plain_order(shape.head_dim);
@@ -184,6 +194,9 @@ Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen) {
   tiled.dim_tiles = tiles_of(graph.dim, mlen);
   tiled.context_tiles = tiles_of(graph.context, mlen);
   tiled.vector_rows = tiled.all_rows(graph.ending.vectors);
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    if (id != graph.logits) tiled.most_inputs = std::max(tiled.most_inputs, tiled.rows(id));
+  }
   tiled.weight_tiles = (tiled.rotates() ? 1 : 0) + tiled.tiles_of_layer(graph.ending);
   for (const LayerKind& kind : graph.kinds) {
     tiled.vector_rows = std::max(tiled.vector_rows, tiled.all_rows(kind.vectors));

@@ -32,10 +32,12 @@ struct TiledGraph {
   std::uint32_t expert_rows = 0;       // likewise of its experts'
   std::uint32_t experts = 0;           // of a layer; 0: none
   RouterPolicy router;                 // where there are experts
+  std::uint32_t most_inputs = 0;       // input tiles of the widest product
   std::uint64_t weight_tiles = 0;      // of the whole model, the permutation included
   std::vector<std::uint32_t> windows;  // widths of attention windows, each once
 
   [[nodiscard]] std::uint64_t tile_elements() const { return std::uint64_t{mlen} * mlen; }
+  [[nodiscard]] bool causal() const;
   [[nodiscard]] bool rotates() const { return !graph->rotary.empty(); }
   /// Regions of K and V of one layer that hold the same positions.
   [[nodiscard]] std::uint32_t cache_regions() const { return 2 * heads.key_rows(); }

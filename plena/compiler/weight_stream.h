@@ -1,5 +1,5 @@
-// Weights in the order the program reads them: whole tiles, one after the other, rows of outputs, in the
-// HBM type of weights. Every dense product walks this stream with one pointer (rstride 0).
+// Weights in the order the program reads them: whole tiles, one after the other, rows of outputs,
+// in the HBM type of weights. Every dense product walks this stream with one pointer (rstride 0).
 #pragma once
 
 #include <cstdint>
@@ -54,8 +54,8 @@ struct PackedProduct {
 };
 
 /// Appends the tiles of a product from output tile `first` on, `count` of them: for each output
-/// tile one tile for every input tile. Element (j, k) of a tile is W[outputs[j]][inputs[k]], so that
-/// an MX block holds inputs of one output, as files have them; lanes beyond the matrix are 0.
+/// tile one tile for every input tile. Element (j, k) of a tile is W[outputs[j]][inputs[k]], so
+/// that an MX block holds inputs of one output, as files have them; lanes beyond the matrix are 0.
 void append_tiles(Quantiser& stream, const PackedProduct& product, std::uint32_t mlen,
                   std::size_t first, std::size_t count);
 
