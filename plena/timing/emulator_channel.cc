@@ -27,26 +27,25 @@ void raise(std::uint64_t& ready, std::uint64_t to) {
 
 }  // namespace
 
-// Two column bits, channel, pseudo-channel, bank group, bank, three column bits, row; the column is
-// xored over the parts above it.
-EmulatorPlace emulator_place(std::uint64_t number) {
+// Two column bits (which of the block's requests), channel, pseudo-channel, bank group, bank, three
+// column bits, row; the column is xored over the parts above it.
+EmulatorPlace emulator_place(std::uint64_t block) {
   const auto take = [&](unsigned bits) {
-    const std::uint64_t value = number & ((std::uint64_t{1} << bits) - 1);
-    number >>= bits;
+    const std::uint64_t value = block & ((std::uint64_t{1} << bits) - 1);
+    block >>= bits;
     return static_cast<unsigned>(value);
   };
-  unsigned column = take(2);
-  unsigned channel = take(3);
+  const unsigned channel = take(3);
   unsigned pseudo_channel = take(1);
   unsigned group = take(2);
   const unsigned bank = take(2);
-  column |= take(3) << 2;
-  channel ^= column & 7;
-  pseudo_channel ^= column >> 3 & 1;
-  group ^= column >> 4 & 3;
+  const unsigned column = take(3);
+  const unsigned half = (channel >> 2 ^ column) & 1;
+  pseudo_channel ^= column >> 1 & 1;
+  group ^= column >> 2 & 1;
   group += 4 * pseudo_channel;
-  return {static_cast<std::uint8_t>(channel), static_cast<std::uint8_t>(group),
-          static_cast<std::uint8_t>(4 * group + bank), number};
+  return {static_cast<std::uint8_t>(half), static_cast<std::uint8_t>(group),
+          static_cast<std::uint8_t>(4 * group + bank), static_cast<std::uint32_t>(block)};
 }
 
 EmulatorChannel::EmulatorChannel() {
@@ -54,70 +53,84 @@ EmulatorChannel::EmulatorChannel() {
   for (auto& latest : activates_) latest.fill(kNever);
 }
 
+const EmulatorChannel::Ready& EmulatorChannel::ready_of(Part part, unsigned index) const {
+  switch (part) {
+    case Part::PseudoChannel:
+      return pseudo_channel_[index];
+    case Part::Group:
+      return group_[index];
+    case Part::Bank:
+      return bank_[index];
+    default:
+      return channel_;
+  }
+}
+
 // Nothing reaches farther into the future than 255 ticks, or from farther in the past than nFAW.
-EmulatorChannel::State EmulatorChannel::state(std::uint64_t clock) const {
-  State out;
-  std::uint8_t* to = out.data();
-  const auto add = [&](const Ready& ready) {
-    for (const std::uint64_t at : ready)
-      *to++ = static_cast<std::uint8_t>(at > clock ? at - clock : 0);
+EmulatorChannel::PartState EmulatorChannel::state(Part part, unsigned index,
+                                                  std::uint64_t clock) const {
+  PartState state = 0;
+  unsigned shift = 0;
+  const auto add = [&](std::uint64_t byte) {
+    state |= byte << shift;
+    shift += 8;
   };
-  add(channel_);
-  for (const Ready& ready : pseudo_channel_) add(ready);
-  for (const Ready& ready : group_) add(ready);
-  for (const Ready& ready : bank_) add(ready);
-  for (const auto& latest : activates_) {
-    for (const std::uint64_t at : latest) {
+  for (const std::uint64_t at : ready_of(part, index)) add(at > clock ? at - clock : 0);
+  if (part == Part::Channel) add(writing_ ? 1 : 0);
+  if (part == Part::PseudoChannel) {
+    for (const std::uint64_t at : activates_[index]) {
       const bool matters = at != kNever && at + nFAW > clock;
-      *to++ = static_cast<std::uint8_t>(matters ? at + nFAW - clock : 0);
+      add(matters ? at + nFAW - clock : 0);
     }
   }
-  *to = writing_ ? 1 : 0;
-  return out;
+  return state;
 }
 
-void EmulatorChannel::set_state(const State& state, std::uint64_t clock) {
-  const std::uint8_t* from = state.data();
-  const auto take = [&](Ready& ready) {
-    for (std::uint64_t& at : ready) at = clock + *from++;
+void EmulatorChannel::set_state(Part part, unsigned index, PartState state, std::uint64_t clock) {
+  const auto take = [&] {
+    const std::uint64_t byte = state & 0xFF;
+    state >>= 8;
+    return byte;
   };
-  take(channel_);
-  for (Ready& ready : pseudo_channel_) take(ready);
-  for (Ready& ready : group_) take(ready);
-  for (Ready& ready : bank_) take(ready);
-  for (auto& latest : activates_) {
-    for (std::uint64_t& at : latest) {
-      at = *from == 0 ? kNever : clock + *from - nFAW;
-      ++from;
+  for (std::uint64_t& at : const_cast<Ready&>(ready_of(part, index))) at = clock + take();
+  if (part == Part::Channel) writing_ = take() != 0;
+  if (part == Part::PseudoChannel) {
+    for (std::uint64_t& at : activates_[index]) {
+      const std::uint64_t left = take();
+      at = left == 0 ? kNever : clock + left - nFAW;
     }
   }
-  writing_ = *from != 0;
 }
 
-bool EmulatorChannel::offer(const EmulatorRequest& request, const EmulatorPlace& place,
-                            std::uint64_t clock) {
+bool EmulatorChannel::offer_read(std::uint64_t block, const EmulatorPlace& place,
+                                 std::uint64_t clock) {
   // A read of what is about to be written is answered from the write queue with the next tick.
-  const auto same = [&](const Waiting& w) { return w.request.number == request.number; };
-  if (!request.write && std::ranges::any_of(writes_.waiting, same)) {
-    arriving_.push_back({clock + 1, request.id});
+  if (std::ranges::find(writes_.waiting, block, &Waiting::block) != writes_.waiting.end()) {
+    arriving_.push_back(clock + 1);
     return true;
   }
-  Queue& queue = request.write ? writes_ : reads_;
+  return enqueue(reads_, {block, clock, place, false});
+}
+
+bool EmulatorChannel::offer_write(std::uint64_t block, const EmulatorPlace& place,
+                                  std::uint64_t clock) {
+  return enqueue(writes_, {block, clock, place, true});
+}
+
+bool EmulatorChannel::enqueue(Queue& queue, const Waiting& waiting) {
   if (queue.waiting.size() >= kQueue) return false;
-  queue.waiting.push_back({request, place, clock});
-  const Command command = next_command(queue.waiting.back());
-  queue.quiet_until = std::min(queue.quiet_until, ready_at(command, place));
+  queue.waiting.push_back(waiting);
+  queue.quiet_until = std::min(queue.quiet_until, ready_at(next_command(waiting), waiting.place));
   return true;
 }
 
-void EmulatorChannel::tick(std::uint64_t clock, std::vector<std::uint32_t>& done) {
-  if (!arriving_.empty() && arriving_.front().at <= clock) {
-    done.push_back(arriving_.front().id);
-    arriving_.pop_front();
-  }
-  if (serve(activated_, clock)) return;
+bool EmulatorChannel::tick(std::uint64_t clock) {
+  const bool done = !arriving_.empty() && arriving_.front() <= clock;
+  if (done) arriving_.pop_front();
+  if (serve(activated_, clock)) return done;
   change_mode();
   static_cast<void>(serve(writing_ ? writes_ : reads_, clock));
+  return done;
 }
 
 void EmulatorChannel::change_mode() {
@@ -133,15 +146,11 @@ void EmulatorChannel::change_mode() {
 bool EmulatorChannel::serve(Queue& queue, std::uint64_t clock) {
   if (clock < queue.quiet_until) return false;
   std::uint64_t earliest = ~std::uint64_t{0};
-  const Waiting* refused = nullptr;
   for (auto it = queue.waiting.begin(); it != queue.waiting.end(); ++it) {
-    // The four requests of a block follow each other and wait for the same.
-    if (refused != nullptr && wants_the_same(*refused, *it)) continue;
     const Command command = next_command(*it);
     const std::uint64_t at = ready_at(command, it->place);
     if (at > clock) {
       earliest = std::min(earliest, at);
-      refused = &*it;
       continue;
     }
     // A row that was opened for a request stays open until its column command. Nothing else is
@@ -151,7 +160,7 @@ bool EmulatorChannel::serve(Queue& queue, std::uint64_t clock) {
     if (command == Command::Precharge) return true;
     const Waiting waiting = *it;
     queue.waiting.erase(it);
-    if (command == Command::Read) arriving_.push_back({clock + nCL + nBL, waiting.request.id});
+    if (command == Command::Read) arriving_.push_back(clock + nCL + nBL);
     if (command == Command::Activate) open_for(waiting);
     return true;
   }
@@ -175,7 +184,7 @@ EmulatorChannel::Command EmulatorChannel::next_command(const Waiting& waiting) c
   const std::int64_t open = open_row_[waiting.place.bank];
   if (open < 0) return Command::Activate;
   if (open != static_cast<std::int64_t>(waiting.place.row)) return Command::Precharge;
-  return waiting.request.write ? Command::Write : Command::Read;
+  return waiting.write ? Command::Write : Command::Read;
 }
 
 // Commands only ever make others wait longer, but for a bank's row: then its requests want another

@@ -6,14 +6,13 @@ namespace plena {
 
 namespace {
 
-constexpr std::uint64_t kBlock = 64;    // bytes of an access
-constexpr std::uint64_t kRequest = 16;  // bytes of a request
+constexpr std::uint64_t kBlock = 64;  // bytes of an access
 
-// The aligned blocks that bytes lie in.
+// The numbers of the blocks that bytes lie in.
 void append_blocks(std::uint64_t address, std::uint64_t bytes, std::vector<std::uint64_t>& blocks) {
   if (bytes == 0) return;
   for (std::uint64_t block = address / kBlock; block <= (address + bytes - 1) / kBlock; ++block)
-    blocks.push_back(block * kBlock);
+    blocks.push_back(block);
 }
 
 }  // namespace
@@ -78,39 +77,30 @@ void EmulatorHbm::read(const std::vector<std::uint64_t>& blocks) {
     streams_.remember(channels_, before, {now_, next_});
 }
 
-// Requests are offered in order; one that is refused holds up the others and tries again a
+// Blocks are offered in order; one that is refused holds up the others and tries again a
 // nanosecond later. Ends with the tick that finishes the last one.
 void EmulatorHbm::simulate_read(const std::vector<std::uint64_t>& blocks) {
-  constexpr std::uint64_t kEach = kBlock / kRequest;
-  const std::uint64_t requests = blocks.size() * kEach;
-  std::uint64_t offered = 0;
-  std::uint64_t finished = 0;
+  std::size_t offered = 0;
+  std::size_t finished = 0;
   for (;;) {
-    while (offered < requests) {
-      const std::uint64_t number = blocks[offered / kEach] / kRequest + offered % kEach;
-      const EmulatorPlace place = emulator_place(number);
-      const EmulatorRequest request{number, static_cast<std::uint32_t>(offered), false};
-      if (!channels_[place.channel].offer(request, place, next_)) break;
+    while (offered < blocks.size()) {
+      const EmulatorPlace place = emulator_place(blocks[offered]);
+      if (!channels_[place.half].offer_read(blocks[offered], place, next_)) break;
       ++offered;
     }
-    if (finished == requests) return;
+    if (finished == blocks.size()) return;
     now_ = std::max(now_, next_);
-    tick();
-    finished += done_.size();
-    if (finished == requests) return;
+    finished += tick();
+    if (finished == blocks.size()) return;
   }
 }
 
 // A write is done when its queue has taken it.
 void EmulatorHbm::write(std::uint64_t block) {
   traffic_.written += kBlock / kBurstBytes;
-  for (std::uint64_t offset = 0; offset < kBlock; offset += kRequest) {
-    const std::uint64_t number = (block + offset) / kRequest;
-    const EmulatorPlace place = emulator_place(number);
-    while (!channels_[place.channel].offer({number, 0, true}, place, next_)) {
-      wait_until(std::max(now_, next_) + 1);
-    }
-  }
+  const EmulatorPlace place = emulator_place(block);
+  while (!channels_[place.half].offer_write(block, place, next_))
+    wait_until(std::max(now_, next_) + 1);
 }
 
 // Ticks before an instant happen; the one at the instant is still to come.
@@ -125,12 +115,14 @@ void EmulatorHbm::wait_until(std::uint64_t instant) {
   }
 }
 
-void EmulatorHbm::tick() {
+// Reads that are done with it.
+std::size_t EmulatorHbm::tick() {
   ++next_;
-  done_.clear();
+  std::size_t done = 0;
   for (EmulatorChannel& channel : channels_) {
-    if (!channel.idle()) channel.tick(next_, done_);
+    if (!channel.idle() && channel.tick(next_)) ++done;
   }
+  return done;
 }
 
 }  // namespace plena

@@ -35,7 +35,6 @@ class EmulatorHbm final : public HbmModel {
 
  private:
   static constexpr std::uint64_t kTickFs = 1'000'000;  // 1 ns
-  static constexpr std::size_t kChannels = 8;
 
   void load(const TransferRows& rows);
   void store(const TransferRows& rows);
@@ -44,13 +43,12 @@ class EmulatorHbm final : public HbmModel {
   void simulate_read(const std::vector<std::uint64_t>& blocks);
   void write(std::uint64_t block);
   void wait_until(std::uint64_t instant);
-  void tick();
+  std::size_t tick();
 
   ClockRatio clock_;
-  std::array<EmulatorChannel, kChannels> channels_;
-  std::uint64_t now_ = 0;            // instant, in ticks
-  std::uint64_t next_ = 0;           // the tick that comes next; tick t happens at instant t
-  std::vector<std::uint32_t> done_;  // reads that the last tick finished
+  EmulatorStreams::Channels channels_;
+  std::uint64_t now_ = 0;   // instant, in ticks
+  std::uint64_t next_ = 0;  // the tick that comes next; tick t happens at instant t
   Cycle complete_ = 0;
   bool remembers_;
   EmulatorStreams streams_;

@@ -6,47 +6,92 @@ namespace plena {
 
 namespace {
 
-constexpr std::uint64_t kBlock = 64;    // bytes of an access
-constexpr std::uint64_t kRequest = 16;  // bytes of a request
+constexpr std::size_t kMostRows = 255;  // of a bank
 constexpr std::size_t kMostKnown = 1024;
-constexpr std::size_t kLongest = 1U << 10;  // blocks of a load worth keeping, 8 bytes each
+constexpr std::size_t kLongest = 1U << 12;  // blocks of a load worth keeping, 2 bytes each
+
+void append_bytes(std::uint64_t value, std::string& key) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void append_byte(std::size_t value, std::string& key) {
+  key.push_back(static_cast<char>(value));
+}
 
 }  // namespace
 
-// The key of a load, and the rows of every bank. False where it is too large to be kept.
+void EmulatorStreams::Numbers::clear() {
+  numbers_.fill(kNone);
+  next_ = 0;
+}
+
+bool EmulatorStreams::Numbers::number(std::size_t part) {
+  if (numbers_[part] != kNone) return false;
+  numbers_[part] = next_++;
+  return true;
+}
+
+// Appends a part's number to the key and, where it is new, the state it is in. True when it is new.
+bool EmulatorStreams::come_to(const Channels& channels, EmulatorClocks before, PartOfChannel part) {
+  Numbers& numbers = numbers_[static_cast<std::size_t>(part.part)];
+  const std::size_t place = part.channel * EmulatorChannel::kBanks + part.index;
+  const bool is_new = numbers.number(place);
+  append_byte(numbers[place], key_);
+  if (is_new) {
+    parts_.push_back(part);
+    append_bytes(channels[part.channel].state(part.part, part.index, before.next), key_);
+  }
+  return is_new;
+}
+
+EmulatorStreams::Bank& EmulatorStreams::new_bank(std::uint8_t channel, std::uint8_t index,
+                                                 std::int64_t open) {
+  if (bank_count_ == banks_.size()) banks_.emplace_back();
+  Bank& bank = banks_[bank_count_++];
+  bank.channel = channel;
+  bank.index = index;
+  bank.rows.assign(1, open);
+  return bank;
+}
+
+// A bank by its number, with all it is a part of where it is new, and a row by its number there.
+bool EmulatorStreams::describe_block(const Channels& channels, EmulatorClocks before,
+                                     const EmulatorPlace& place) {
+  const std::uint8_t c = place.half;
+  if (come_to(channels, before, {Part::Bank, c, place.bank})) {
+    const std::int64_t open = channels[c].open_row(place.bank);
+    new_bank(c, place.bank, open);
+    append_byte(open < 0 ? 0 : 1, key_);
+    come_to(channels, before, {Part::Group, c, place.group});
+    come_to(channels, before,
+            {Part::PseudoChannel, c, static_cast<std::uint8_t>(place.pseudo_channel())});
+    come_to(channels, before, {Part::Channel, c, 0});
+  }
+  const Numbers& banks = numbers_[static_cast<std::size_t>(Part::Bank)];
+  auto& rows = banks_[banks[c * EmulatorChannel::kBanks + place.bank]].rows;
+  const auto row = static_cast<std::int64_t>(place.row);
+  // The latest row is the likely one.
+  const auto found = std::find(rows.rbegin(), rows.rend(), row);
+  const std::size_t number =
+      found == rows.rend() ? rows.size() : static_cast<std::size_t>(rows.rend() - found) - 1;
+  if (number == rows.size()) rows.push_back(row);
+  append_byte(number, key_);
+  return number <= kMostRows;
+}
+
+// The key of a load: its parts and rows, numbered as they appear. False where it is too large.
 bool EmulatorStreams::describe(const Channels& channels, EmulatorClocks before,
                                const std::vector<std::uint64_t>& blocks) {
   key_.clear();
   if (blocks.size() > kLongest) return false;
-  const auto lag = static_cast<std::int64_t>(before.next - before.now);
-  for (unsigned byte = 0; byte < sizeof lag; ++byte)
-    key_.push_back(static_cast<char>(lag >> (8 * byte)));
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    const EmulatorChannel::State state = channels[c].state(before.next);
-    key_.append(reinterpret_cast<const char*>(state.data()), state.size());
-    for (unsigned bank = 0; bank < kBanks; ++bank) {
-      const std::int64_t open = channels[c].open_row(bank);
-      rows_[c][bank].assign(1, open);
-      key_.push_back(open < 0 ? 0 : 1);
-    }
-  }
+  for (Numbers& numbers : numbers_) numbers.clear();
+  parts_.clear();
+  bank_count_ = 0;
+  append_bytes(before.next - before.now, key_);
   for (const std::uint64_t block : blocks) {
-    for (std::uint64_t offset = 0; offset < kBlock; offset += kRequest) {
-      const EmulatorPlace place = emulator_place((block + offset) / kRequest);
-      Rows& rows = rows_[place.channel][place.bank];
-      const auto row = static_cast<std::int64_t>(place.row);
-      // The latest row is the likely one.
-      const auto found = std::find(rows.rbegin(), rows.rend(), row);
-      const std::size_t index =
-          found == rows.rend() ? rows.size() : static_cast<std::size_t>(rows.rend() - found) - 1;
-      if (index == rows.size()) rows.push_back(row);
-      if (index > kMostRows) {
-        key_.clear();
-        return false;
-      }
-      key_.push_back(static_cast<char>(place.channel * kBanks + place.bank));
-      key_.push_back(static_cast<char>(index));
-    }
+    if (describe_block(channels, before, emulator_place(block))) continue;
+    key_.clear();
+    return false;
   }
   return true;
 }
@@ -59,10 +104,13 @@ std::optional<EmulatorClocks> EmulatorStreams::recall(Channels& channels, Emulat
   const Outcome& outcome = found->second;
   const EmulatorClocks after{before.next + static_cast<std::uint64_t>(outcome.now),
                              before.next + outcome.next};
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    channels[c].set_state(outcome.states[c], after.next);
-    for (unsigned bank = 0; bank < kBanks; ++bank)
-      channels[c].set_open_row(bank, rows_[c][bank][outcome.open[c][bank]]);
+  for (std::size_t k = 0; k < parts_.size(); ++k) {
+    const auto& [part, channel, index] = parts_[k];
+    channels[channel].set_state(part, index, outcome.states[k], after.next);
+  }
+  for (std::size_t k = 0; k < bank_count_; ++k) {
+    const Bank& bank = banks_[k];
+    channels[bank.channel].set_open_row(bank.index, bank.rows[outcome.open[k]]);
   }
   return after;
 }
@@ -73,16 +121,16 @@ void EmulatorStreams::remember(const Channels& channels, EmulatorClocks before,
   Outcome outcome;
   outcome.now = static_cast<std::int64_t>(after.now - before.next);
   outcome.next = after.next - before.next;
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    outcome.states[c] = channels[c].state(after.next);
-    for (unsigned bank = 0; bank < kBanks; ++bank) {
-      const Rows& rows = rows_[c][bank];
-      const auto open = std::find(rows.begin(), rows.end(), channels[c].open_row(bank));
-      if (open == rows.end()) return;  // a bank that was closed: cannot be said by an index
-      outcome.open[c][bank] = static_cast<std::uint8_t>(open - rows.begin());
-    }
+  for (const auto& [part, channel, index] : parts_)
+    outcome.states.push_back(channels[channel].state(part, index, after.next));
+  for (std::size_t k = 0; k < bank_count_; ++k) {
+    const Bank& bank = banks_[k];
+    const std::int64_t row = channels[bank.channel].open_row(bank.index);
+    const auto open = std::ranges::find(bank.rows, row);
+    if (open == bank.rows.end()) return;  // a bank that was closed: cannot be said by a number
+    outcome.open.push_back(static_cast<std::uint8_t>(open - bank.rows.begin()));
   }
-  known_.emplace(std::move(key_), outcome);
+  known_.emplace(std::move(key_), std::move(outcome));
 }
 
 }  // namespace plena
