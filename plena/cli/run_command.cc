@@ -134,7 +134,7 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
                           instructions(**program), source.settings, source.dialect);
   if (!clock) return forward_error(clock);
   std::unique_ptr<Timeline> timeline;
-  if (*clock != nullptr) {
+  if (*clock != nullptr && arguments.timeline.wanted()) {
     auto attached = Timeline::attach(arguments.timeline, **clock, source.program, source.settings,
                                      source.dialect, arguments.program);
     if (!attached) return forward_error(attached);
@@ -169,6 +169,9 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
   }
   if (*clock != nullptr && stop.reason != StopReason::Interrupted) {
     if (auto drained = (*clock)->drain(); !drained) return tl::unexpected(drained.error());
+    if (timeline) {
+      if (auto written = timeline->write_report(); !written) return forward_error(written);
+    }
     report.timing = make_report(**clock, source.settings, source.dialect, source.program.regions);
   }
   return stop;

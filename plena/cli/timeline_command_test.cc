@@ -1,4 +1,5 @@
-// plena run --trace as a user meets it: files that are whole whatever happens to the run.
+// plena run --trace and --report as a user meets it: files that are whole whatever happens to the
+// run.
 #include <csignal>
 #include <filesystem>
 
@@ -85,6 +86,32 @@ TEST_F(TimelineCommandTest, AProfileWithoutUnitsCannotBeTraced) {
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("as many units as wanted"));
   EXPECT_FALSE(fs::exists(path("t.pftrace")));
+}
+
+TEST_F(TimelineCommandTest, AReportAndATraceOfOneRunAgree) {
+  const auto program = write("short.asm", kShort);
+  const auto run = run_program(
+      {"run", program, "--report", path("r.html"), "--trace", path("t.pftrace"), "--stats"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  const auto page = read_text(path("r.html"));
+  ASSERT_TRUE(page);
+  EXPECT_THAT(*page, HasSubstr("\"cycles\":6"));  // S_ADD_INT issues at 3 and takes 3
+  EXPECT_THAT(*page, HasSubstr("S_ADD_INT gp2, gp1, gp1"));
+  EXPECT_EQ(decode_trace(path("t.pftrace")).on("scalar int").back().from, 3U);
+}
+
+TEST_F(TimelineCommandTest, AReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
+  const auto program = write("endless.asm", kEndless);
+  const auto run = run_program({"run", program, "--report", path("nowhere/r.html")});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("r.html"));
+}
+
+TEST_F(TimelineCommandTest, ATrappedRunIsReportedUpToItsTrap) {
+  const auto program = write("bad.asm", "S_ADDI_INT gp1, gp0, 7\nV_EXP_V gp0, gp1, 0\n");
+  const auto run = run_program({"run", program, "--report", path("r.html")});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(*read_text(path("r.html")), HasSubstr("\"cycles\":3"));
 }
 
 }  // namespace

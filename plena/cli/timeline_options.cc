@@ -1,16 +1,24 @@
 #include "plena/cli/timeline_options.h"
 
 #include "plena/cli/interrupt.h"
+#include "plena/observe/report_page.h"
 
 namespace plena {
 
 void add_timeline_options(CLI::App& command, TimelineOptions& options) {
+  constexpr const char* kGroup = "Timing";
   command
       .add_option("--trace", options.trace,
-                  "Write the run in time to FILE.pftrace, for the Perfetto viewer; counts cycles "
-                  "with pipelined unless --timing says otherwise")
+                  "Write the run in time to FILE.pftrace, for the Perfetto viewer; --timing "
+                  "pipelined where none is named")
       ->type_name("FILE")
-      ->group("Timing");
+      ->group(kGroup);
+  command
+      .add_option("--report", options.report,
+                  "Write a page to FILE.html that shows where the cycles went; --timing pipelined "
+                  "where none is named")
+      ->type_name("FILE")
+      ->group(kGroup);
 }
 
 TimingOptions with_clock_for(const TimelineOptions& options, TimingOptions timing) {
@@ -22,22 +30,51 @@ Result<std::unique_ptr<Timeline>> Timeline::attach(const TimelineOptions& option
                                                    const Program& program, const Settings& settings,
                                                    const Dialect& dialect,
                                                    const std::string& title) {
-  if (!options.wanted()) return std::unique_ptr<Timeline>();
-  std::unique_ptr<Timeline> timeline(new Timeline(clock));
-  auto trace = TimelineTrace::create({options.trace, title, request_stop}, program, clock, settings,
-                                     dialect);
-  if (!trace) return forward_error(trace);
-  timeline->trace_ = std::move(*trace);
-  clock.set_listener(timeline->trace_.get());
+  std::unique_ptr<Timeline> timeline(new Timeline(clock, program, settings, dialect, title));
+  if (!options.trace.empty()) {
+    auto trace = TimelineTrace::create({options.trace, title, request_stop}, program, clock,
+                                       settings, dialect);
+    if (!trace) return forward_error(trace);
+    timeline->trace_ = std::move(*trace);
+    timeline->listeners_.add(*timeline->trace_);
+  }
+  if (!options.report.empty()) {
+    // Now, so that a long run does not end in a complaint that could have come first.
+    auto file = FileWriter::create(options.report);
+    if (!file) return forward_error(file);
+    timeline->report_ = std::move(*file);
+    timeline->listeners_.add(timeline->bins_.emplace(clock, program));
+  }
+  clock.set_listener(timeline->listeners_.listener());
   return timeline;
 }
 
-// Transfers are drawn when they are complete: an interrupted run lets those it has begun arrive.
+// Transfers are told when they are complete: an interrupted run lets those it has begun arrive.
 Status Timeline::finish() {
   const Status drained = clock_.drain();
   clock_.set_listener(nullptr);
-  if (auto finished = trace_->finish(); !finished) return finished;
+  if (trace_) {
+    if (auto finished = trace_->finish(); !finished) return finished;
+  }
   return drained;
+}
+
+Status Timeline::write_report() {
+  if (!report_) return {};
+  const TimingReport report = make_report(clock_, settings_, dialect_, program_.regions);
+  // Without its text the page lists instructions.
+  const auto source = read_text(program_.source_name);
+  const std::string page = report_page({.title = title_,
+                                        .source = source.value_or(std::string()),
+                                        .program = program_,
+                                        .timing = clock_,
+                                        .report = report,
+                                        .timeline = *bins_,
+                                        .settings = settings_,
+                                        .dialect = dialect_});
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(page.data());
+  if (auto written = report_->append({bytes, page.size()}); !written) return written;
+  return report_->commit();
 }
 
 }  // namespace plena

@@ -41,7 +41,7 @@ TimelineTrace::TimelineTrace(Options options, perfetto::TraceFile file, const Pr
       fetch_(fetch_cycles(settings)),
       serial_(timing.profile().overlap == Overlap::Serial),
       kinds_(program.words.size()),
-      region_of_(program.words.size(), kNoRegion) {
+      region_map_(program) {
   add_tracks();
   waited_for_ = file_.intern_argument("waited for");
   waited_ = file_.intern_argument("waited cycles");
@@ -54,13 +54,8 @@ TimelineTrace::TimelineTrace(Options options, perfetto::TraceFile file, const Pr
     cause_texts_[c] = file_.intern_text(name);
   }
   run_kinds_ = {file_.slice_kind("read"), file_.slice_kind("write"), file_.slice_kind("refresh")};
-  // Regions come in the order they open, so that an inner one is laid over the outer.
-  for (const ProgramRegion& region : program.regions) {
-    const auto index = static_cast<std::uint32_t>(region_kinds_.size());
+  for (const ProgramRegion& region : program.regions)
     region_kinds_.push_back(file_.slice_kind(region.name));
-    parent_of_.push_back(region.begin < region.end ? region_of_[region.begin] : kNoRegion);
-    for (std::uint64_t pc = region.begin; pc < region.end; ++pc) region_of_[pc] = index;
-  }
 }
 
 void TimelineTrace::add_tracks() {
@@ -106,7 +101,7 @@ void TimelineTrace::name_instruction(std::uint32_t pc) {
 }
 
 void TimelineTrace::issued(const IssueEvent& event) {
-  if (region_of_[event.pc] != region_) follow_regions(event);
+  if (region_map_.innermost[event.pc] != region_) follow_regions(event);
   const SliceKind& kind = instruction_slice(event.pc);
   latest_ = std::max(latest_, event.issue + 1);
   if (event.stall != 0) {
@@ -162,9 +157,9 @@ TimelineTrace::Track TimelineTrace::lane(LaneTracks& lanes, Cycle begin, Cycle e
 
 // Leaves the regions that do not hold this instruction and enters those that do, outermost first.
 void TimelineTrace::follow_regions(const IssueEvent& event) {
-  region_ = region_of_[event.pc];
+  region_ = region_map_.innermost[event.pc];
   std::vector<std::uint32_t> holding;
-  for (std::uint32_t r = region_; r != kNoRegion; r = parent_of_[r]) holding.push_back(r);
+  for (std::uint32_t r = region_; r != kNoRegion; r = region_map_.parent[r]) holding.push_back(r);
   std::ranges::reverse(holding);
   const auto [stays, enters] = std::ranges::mismatch(open_regions_, holding);
   for (auto left = open_regions_.end(); left != stays; --left) file_.end(regions_, event.issue);

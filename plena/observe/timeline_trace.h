@@ -12,6 +12,7 @@
 #include "plena/isa/encoding.h"
 #include "plena/observe/channel_runs.h"
 #include "plena/observe/lanes.h"
+#include "plena/observe/region_map.h"
 #include "plena/observe/trace_file.h"
 #include "plena/observe/window_sums.h"
 #include "plena/timing/timing.h"
@@ -95,12 +96,9 @@ class TimelineTrace final : public TimelineListener {
   std::array<perfetto::SliceKind, 3> run_kinds_{};  // by ChannelRun::Kind
   std::uint32_t waited_for_ = 0, waited_ = 0, bytes_ = 0, bursts_ = 0, activates_ = 0;
 
-  // Regions: the innermost of each pc, its parent, and those that are open now.
-  static constexpr std::uint32_t kNoRegion = ~std::uint32_t{0};
-  std::vector<std::uint32_t> region_of_;
-  std::vector<std::uint32_t> parent_of_;
+  RegionMap region_map_;
   std::vector<perfetto::SliceKind> region_kinds_;
-  std::vector<std::uint32_t> open_regions_;
+  std::vector<std::uint32_t> open_regions_;  // outermost first
   std::uint32_t region_ = kNoRegion;
 
   // Counters.

@@ -219,6 +219,7 @@ Cycle DataflowIssue::load(const TimedInstruction& i, const TransferRows& rows, C
         }
       });
   bursts_ += bursts;
+  hbm_.note_traffic(rows.write, bursts);
   return done;
 }
 
@@ -229,6 +230,7 @@ Cycle DataflowIssue::store(const TimedInstruction& i, const TransferRows& rows, 
   std::uint64_t bursts = 0;
   for_each_burst(rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, [](std::uint32_t) {});
   bursts_ += bursts;
+  hbm_.note_traffic(rows.write, bursts);
   const Cycle accepted = at + peak_.cycles_for(bursts);
   for (std::uint32_t r = 0; r < rows.count; ++r) {
     const HbmRow row = rows.row(r);

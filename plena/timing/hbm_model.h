@@ -63,6 +63,10 @@ class HbmModel {
   /// Bursts in its queues at this moment of its own time.
   [[nodiscard]] virtual std::uint64_t queued_bursts() const { return 0; }
   [[nodiscard]] const BurstTraffic& traffic() const { return traffic_; }
+  /// Counts bursts that an issue model moved without a start().
+  void note_traffic(bool write, std::uint64_t bursts) {
+    (write ? traffic_.written : traffic_.read) += bursts;
+  }
   /// Tells it of commands from now on, where there are any; null: nobody.
   virtual void set_listener(TimelineListener* /*listener*/) {}
   /// Why the memory cannot go on, if it cannot: requests that never finish. All answers are 0 then.

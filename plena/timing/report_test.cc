@@ -47,6 +47,19 @@ constexpr std::string_view kLoops = R"(
       V_RED_SUM    f1, gp1           ; 7
 )";
 
+// A tile is 64 rows of 64 bytes, 2 bursts, and of 8 bytes of scales, 1 burst.
+TEST(Report, EveryProfileCountsTheBytesOfTransfers) {
+  for (const char* profile : {"serial", "pipelined", "ideal"}) {
+    const auto [program, run, report] = report_on(
+        "S_ADDI_INT      gp1, gp0, 65536\n"
+        "C_SET_ADDR_REG  a1, gp0, gp0\n"
+        "C_SET_SCALE_REG gp1\n"
+        "H_PREFETCH_M    gp0, gp0, a1, 0, 0\n",
+        run_with(profile));
+    EXPECT_EQ(report.hbm_bytes(), 64U * 3U * 32U) << profile;
+  }
+}
+
 TEST(Report, LoopsAndRegionsAreSumsOfTheirInstructions) {
   const auto [program, run, report] = report_on(kLoops);
   ASSERT_EQ(report.loops.size(), 2U);
