@@ -145,7 +145,7 @@ Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, S
   return {};
 }
 
-// The clock of a run with --timing or --trace, and what draws it; both empty otherwise.
+// The clock of a run with --timing, --trace or --report, and what draws it; both empty otherwise.
 struct Clockwork {
   std::unique_ptr<Timing> clock;
   std::unique_ptr<Timeline> timeline;
@@ -231,6 +231,9 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   auto stopped = stop_clock(*works, *session, outcome);
   if (!done) return tl::unexpected(done.error());
   if (!stopped) return tl::unexpected(stopped.error());
+  if (works->timeline) {
+    if (auto written = works->timeline->write_report(); !written) return forward_error(written);
+  }
 
   if (!options.logits_file.empty()) {
     const std::uint64_t shape[] = {outcome.ids.size(), image->manifest.vocab};

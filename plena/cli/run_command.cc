@@ -134,7 +134,7 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
                           instructions(**program), source.settings, source.dialect);
   if (!clock) return forward_error(clock);
   std::unique_ptr<Timeline> timeline;
-  if (*clock != nullptr && arguments.timeline.wanted()) {
+  if (*clock != nullptr) {
     auto attached = Timeline::attach(arguments.timeline, **clock, source.program, source.settings,
                                      source.dialect, arguments.program);
     if (!attached) return forward_error(attached);

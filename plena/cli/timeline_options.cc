@@ -30,6 +30,7 @@ Result<std::unique_ptr<Timeline>> Timeline::attach(const TimelineOptions& option
                                                    const Program& program, const Settings& settings,
                                                    const Dialect& dialect,
                                                    const std::string& title) {
+  if (!options.wanted()) return std::unique_ptr<Timeline>();
   std::unique_ptr<Timeline> timeline(new Timeline(clock, program, settings, dialect, title));
   if (!options.trace.empty()) {
     auto trace = TimelineTrace::create({options.trace, title, request_stop}, program, clock,

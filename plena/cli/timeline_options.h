@@ -28,8 +28,9 @@ TimingOptions with_clock_for(const TimelineOptions& options, TimingOptions timin
 /// What draws a run while it goes on.
 class Timeline {
  public:
-  /// Listens to `clock`, which was made for `program`; all must outlive it. `title` is what the
-  /// drawings call the run. A trace that can no longer be written stops the run as Ctrl-C does.
+  /// Listens to `clock`, which was made for `program`; all must outlive it. Null where nothing is
+  /// wanted. `title` is what the drawings call the run. A trace that can no longer be written stops
+  /// the run as Ctrl-C does.
   static Result<std::unique_ptr<Timeline>> attach(const TimelineOptions& options, Timing& clock,
                                                   const Program& program, const Settings& settings,
                                                   const Dialect& dialect, const std::string& title);
