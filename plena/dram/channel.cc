@@ -125,7 +125,7 @@ template <bool kWrite>
   device_.column(kWrite, bank, tick);
   record(kWrite ? Command::Write : Command::Read, bank, tick, request.row, request.column);
   finish(request, kWrite, kWrite ? tick : tick + device_.gaps().read_latency);
-  column_wake_ = device_.column_bus_free();
+  column_wake_ = next_column_after_send();
   // A refresh or precharge that waited for this request may be due.
   if (!refreshes_.empty()) row_wake_ = std::min(row_wake_, tick + 1);
   if ((queue(serves_writes(bank)).misses() & only(bank)) != 0)
@@ -135,9 +135,8 @@ template <bool kWrite>
 template <class S>
 bool Channel<S>::send_activated(ShortTick tick) {
   BankSet ready = 0;
-  for (const bool is_write : {false, true})
-    if (activated_banks_[is_write] != 0)
-      ready |= activated_banks_[is_write] & device_.column_ready(is_write, tick);
+  if (activated_banks_[0] != 0) ready |= activated_banks_[0] & device_.column_ready(false, tick);
+  if (activated_banks_[1] != 0) ready |= activated_banks_[1] & device_.column_ready(true, tick);
   if (ready == 0) return false;
   const unsigned bank = oldest_activated(ready);
   PendingRequest& request = activated_[bank];
@@ -218,6 +217,21 @@ ShortTick Channel<S>::next_column() const {
   return next;
 }
 
+// The same, quickly, after a column command: rows that were just opened are all there may be.
+template <class S>
+[[gnu::always_inline]] inline ShortTick Channel<S>::next_column_after_send() const {
+  const ShortTick free = device_.column_bus_free();
+  if ((queue(false).hits() | queue(true).hits()) != 0) return free;
+  ShortTick next = kShortNever;
+  for (const bool is_write : {false, true}) {
+    const BankSet banks = activated_banks_[is_write];
+    if (banks == 0) continue;
+    if ((banks & ~device_.settling(is_write)) != 0) return free;
+    next = std::min(next, device_.next_settled(is_write));
+  }
+  return std::max(next, free);
+}
+
 template <class S>
 [[gnu::always_inline]] inline void Channel<S>::column_slot(ShortTick tick) {
   const ShortTick possible = S::on_rising_edge(std::max(tick, device_.column_bus_free()));
@@ -257,16 +271,17 @@ void Channel<S>::row_slot(ShortTick tick) {
 // be.
 template <class S>
 bool Channel<S>::send_row_command(ShortTick tick) {
-  const BankSet waiting =
-      (queue(false).waiting() & ~write_banks_) | (queue(true).waiting() & write_banks_);
-  const BankSet misses =
-      (queue(false).misses() & ~write_banks_) | (queue(true).misses() & write_banks_);
+  const BankSet waiting = in_turn(queue(false).waiting(), queue(true).waiting());
+  const BankSet misses = in_turn(queue(false).misses(), queue(true).misses());
   const BankSet closed = waiting & ~device_.open_banks() & ~stopped_banks_;
   const BankSet open = misses & ~(activated_banks_[0] | activated_banks_[1]) & ~stopped_banks_;
   if ((closed | open) == 0) return false;
   const BankSet in_time = device_.row_ready(tick);
   BankSet ready = (activates(tick, closed) | precharges(tick, open)) & in_time;
-  if (policy_.row_hold == RowHold::Older && (ready & open) != 0) ready &= ~held_open(ready & open);
+  if (policy_.row_hold == RowHold::Older) {
+    const BankSet contested = ready & open & in_turn(queue(false).hits(), queue(true).hits());
+    if (contested != 0) ready &= ~held_open(contested);
+  }
   if (ready == 0) {
     for (BankSet later = (closed | open) & ~in_time; later != 0; later &= later - 1)
       row_wake_ = std::min(row_wake_, device_.earliest_row(first_of(later)));
@@ -283,6 +298,8 @@ bool Channel<S>::send_row_command(ShortTick tick) {
 
 template <class S>
 std::uint64_t Channel<S>::oldest_row(BankSet banks) const {
+  const auto read_order = [&](unsigned bank) { return queue(false).row_order(bank); };
+  if ((banks & write_banks_) == 0) return oldest_of(banks, read_order);
   std::uint64_t oldest = kNoOrder;
   for (const bool is_write : {false, true}) {
     const BankSet served = banks & (is_write ? write_banks_ : ~write_banks_);
@@ -330,14 +347,13 @@ BankSet Channel<S>::precharges(ShortTick tick, BankSet open) {
   return open;
 }
 
-// Of open banks with a miss, those that a hit accepted no later keeps open.
+// Of open banks with a hit and a miss, those that the hit, accepted no later, keeps open.
 template <class S>
-BankSet Channel<S>::held_open(BankSet banks) {
+BankSet Channel<S>::held_open(BankSet banks) const {
   BankSet held = 0;
   for (; banks != 0; banks &= banks - 1) {
     const unsigned bank = first_of(banks);
-    RequestQueue& requests = queue(serves_writes(bank));
-    if ((requests.hits() & only(bank)) == 0) continue;
+    const RequestQueue& requests = queue(serves_writes(bank));
     if (requests.hit(bank).accepted <= requests.miss(bank).accepted) held |= only(bank);
   }
   return held;
@@ -428,9 +444,9 @@ BankSet Channel<S>::hits_before(const PendingRefresh& refresh) const {
 
 // Banks whose hits wait for a pending refresh.
 template <class S>
-BankSet Channel<S>::stopped_hits() const {
+BankSet Channel<S>::find_stopped_hits() const {
   BankSet stopped = stopped_banks_;
-  if (stopped != 0 && policy_.refresh_after_hits)
+  if (policy_.refresh_after_hits)
     for (const PendingRefresh& refresh : refreshes_) stopped &= ~hits_before(refresh);
   return stopped;
 }

@@ -167,6 +167,7 @@ class Channel {
   void send_column(PendingRequest& request, ShortTick tick);
   [[nodiscard]] unsigned oldest_activated(BankSet banks) const;
   [[nodiscard]] ShortTick next_column() const;
+  [[nodiscard]] ShortTick next_column_after_send() const;
 
   // Row slot.
   void row_slot(ShortTick tick);
@@ -174,7 +175,7 @@ class Channel {
   [[nodiscard]] BankSet activates(ShortTick tick, BankSet closed);
   [[nodiscard]] BankSet precharges(ShortTick tick, BankSet open);
   [[nodiscard]] std::uint64_t oldest_row(BankSet banks) const;
-  [[nodiscard]] BankSet held_open(BankSet banks);
+  [[nodiscard]] BankSet held_open(BankSet banks) const;
   void activate(unsigned bank, ShortTick tick);
   void precharge(unsigned bank, ShortTick tick);
 
@@ -183,16 +184,26 @@ class Channel {
   void add_refresh(unsigned bank, BankSet covered);
   void update_stopped_banks();
   [[nodiscard]] BankSet hits_before(const PendingRefresh& refresh) const;
-  [[nodiscard]] BankSet stopped_hits() const;
+  [[nodiscard]] BankSet stopped_hits() const {
+    return stopped_banks_ == 0 ? 0 : find_stopped_hits();
+  }
+  [[nodiscard]] BankSet find_stopped_hits() const;
   bool send_refresh(ShortTick tick);
   bool try_refresh(std::size_t index, ShortTick tick);
   [[nodiscard]] bool stopped() const { return stopped_banks_ == ~BankSet{0}; }
 
   // Reading or writing.
   [[nodiscard]] bool serves_writes(unsigned bank) const { return (write_banks_ & only(bank)) != 0; }
+  [[nodiscard]] BankSet in_turn(BankSet of_reads, BankSet of_writes) const {
+    return (of_reads & ~write_banks_) | (of_writes & write_banks_);
+  }
   [[nodiscard]] bool wants_drain() const;
   [[nodiscard]] BankSet wanted_write_banks(bool drain) const;
+  // With one kind alone, which is most of the time, the turn is that kind's everywhere.
   [[nodiscard]] bool mode_would_change() const {
+    const bool reads = queue(false).size() != 0;
+    const bool writes = queue(true).size() != 0;
+    if (!(reads && writes)) return draining_ == reads || write_banks_ != (reads ? 0 : ~BankSet{0});
     const bool drain = wants_drain();
     return drain != draining_ || (policy_.turns.split && wanted_write_banks(drain) != write_banks_);
   }

@@ -60,6 +60,12 @@ class RequestQueue {
   /// The oldest hit and the oldest miss of a bank in hits() or misses().
   [[nodiscard]] PendingRequest& hit(unsigned bank) { return entries_[banks_[bank].hit].request; }
   [[nodiscard]] PendingRequest& miss(unsigned bank) { return entries_[banks_[bank].miss].request; }
+  [[nodiscard]] const PendingRequest& hit(unsigned bank) const {
+    return entries_[banks_[bank].hit].request;
+  }
+  [[nodiscard]] const PendingRequest& miss(unsigned bank) const {
+    return entries_[banks_[bank].miss].request;
+  }
   /// The oldest request of a bank in waiting().
   [[nodiscard]] PendingRequest& oldest(unsigned bank) {
     return entries_[banks_[bank].head].request;
