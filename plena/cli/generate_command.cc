@@ -89,7 +89,7 @@ struct Outcome {
   std::vector<float> logits;  // [ids, vocab], where asked for
   std::optional<Generation> generation;
   std::optional<FeedReport> feed;
-  std::size_t prompt = 1;  // steps until the first token was sampled
+  std::size_t prompt = 1;  // runs until the first token was sampled
   std::optional<MachineTime> machine;
   std::optional<TimingReport> timing;
 
@@ -110,6 +110,7 @@ GenerationHooks make_hooks(const GenerateOptions& options, const Context& contex
     print(piece);
     flush();
   };
+  hooks.all_logits = !options.logits_file.empty();
   hooks.step = [&](std::uint32_t id, std::span<const float> logits) {
     if (!options.logits_file.empty()) {
       outcome.logits.insert(outcome.logits.end(), logits.begin(), logits.end());
@@ -136,11 +137,11 @@ Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, S
   }
   Sampler sampler(options.sampling);
   const Ids prompt = tokenizer.encode(options.prompt);
-  outcome.prompt = prompt.size();
   auto generation =
       generate(session, sampler, prompt,
                static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)), hooks);
   if (!generation) return tl::unexpected(generation.error());
+  outcome.prompt = generation->prompt_runs;
   outcome.generation = *std::move(generation);
   return {};
 }

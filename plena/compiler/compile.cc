@@ -106,8 +106,12 @@ std::vector<PositionInput> position_inputs(const TiledGraph& tiled, const Memory
        .address = entry(plan.cache_end),
        .divide = mlen,
        .multiply = tile,
-       .add = tile},
-      {.name = "last_lane", .address = entry(plan.last_lane), .modulo = mlen},
+       .add = tile,
+       .of_last = !tiled.causal()},
+      {.name = "last_lane",
+       .address = entry(plan.last_lane),
+       .modulo = mlen,
+       .of_last = !tiled.causal()},
   };
   if (tables.positions.rows != 0) {
     const auto rows = static_cast<std::uint32_t>(tables.positions.stored_rows());
@@ -148,7 +152,7 @@ std::optional<HostRouting> host_routing(const TiledGraph& tiled, const MemoryPla
 }
 
 Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const PlanInput& tables,
-                       const CompileOptions& options) {
+                       std::uint32_t block_entry, const CompileOptions& options) {
   Manifest manifest;
   manifest.model = options.model_name;
   manifest.vocab = tiled.graph->vocab;
@@ -157,6 +161,15 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Pl
   manifest.logits_address = plan.values[tiled.graph->logits].first * options.settings.vlen;
   manifest.position_inputs = position_inputs(tiled, plan, tables);
   manifest.host_routing = host_routing(tiled, plan, options);
+  manifest.causal = tiled.causal();
+  if (block_entry != 0) {
+    const std::uint64_t row =
+        tiled.rows(tiled.graph->logits) * std::uint64_t{options.settings.vlen};
+    manifest.block = {.tokens = tables.tokens,
+                      .entry = block_entry,
+                      .last_token_address = entry(plan.last_token),
+                      .logits_stride = manifest.causal ? 0 : row};
+  }
   return manifest;
 }
 
@@ -198,6 +211,17 @@ void add_tensors(Image& image, const TiledGraph& tiled, const MemoryPlan& plan, 
   add("constants", plan.constants, pack_constants(tiled, act, plan.lowest_score));
 }
 
+// The plan with the most tokens of a block that fit, a power of two times fewer than asked for.
+Result<MemoryPlan> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
+                                      const CompileOptions& options) {
+  shapes.tokens = std::clamp(options.block, 1U, tiled.graph->context);
+  if (tiled.experts != 0) shapes.tokens = 1;
+  for (;; shapes.tokens /= 2) {
+    auto plan = plan_memory(tiled, shapes, options.settings);
+    if (plan || shapes.tokens == 1) return plan;
+  }
+}
+
 }  // namespace
 
 Result<Image> compile(const Graph& graph, const CompileOptions& options) {
@@ -207,8 +231,8 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   if (!tiled) return forward_error(tiled);
   auto tables = make_tables(*tiled, settings);
   if (!tables) return forward_error(tables);
-  const PlanInput shapes = tables->shapes();
-  auto plan = plan_memory(*tiled, shapes, settings);
+  PlanInput shapes = tables->shapes();
+  auto plan = plan_largest_block(*tiled, shapes, options);
   if (!plan) return forward_error(plan);
   plan->lowest_score = lowest_score(settings);
 
@@ -230,9 +254,9 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   Image image;
   image.settings = settings;
   image.dialect = options.dialect;
-  image.program = std::move(emitted->program);
-  image.assembly = std::move(emitted->text);
-  image.manifest = make_manifest(*tiled, *plan, shapes, options);
+  image.program = std::move(emitted->emitted.program);
+  image.assembly = std::move(emitted->emitted.text);
+  image.manifest = make_manifest(*tiled, *plan, shapes, emitted->block_entry, options);
   image.tokenizer = options.tokenizer;
   image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
   image.int_mem.assign(plan->integers.used(), 0);
@@ -245,6 +269,7 @@ Result<Image> compile(const Model& model, const CompileOptions& options) {
   auto graph =
       model_graph(model, {.fold_gains = options.settings.hbm_m_weight_type.width() >= kFineEnough});
   if (!graph) return forward_error(graph);
+  if (options.context != 0) graph->context = std::min(graph->context, options.context);
   return compile(*graph, options);
 }
 

@@ -19,10 +19,13 @@ struct CompileOptions {
   Dialect dialect;
   std::string model_name;               // file name of the source, for people
   Bytes tokenizer;                      // goes into the image as it is
+  std::uint32_t context = 0;            // positions; 0: the model's
+  std::uint32_t block = 64;             // tokens of a prompt taken at once, where they fit
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
 };
 
-/// Compiles decoding of one token. The machine computes everything from the token's embedding to
+/// Compiles decoding of one token and, for models without experts, an entry that takes a block of
+/// them. The machine computes everything from the token's embedding to
 /// the logits; the host writes the integers the manifest names and, where there are experts and
 /// the extension `moe` is off, picks them.
 ///

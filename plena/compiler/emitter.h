@@ -168,6 +168,9 @@ class Emitter {
   /// Copies a register.
   void copy(Gp to, Gp from, std::string_view comment = {});
 
+  /// Words so far.
+  [[nodiscard]] std::size_t words() const { return program_.words.size(); }
+
   /// A comment on lines of its own.
   void comment(std::string_view text);
 

@@ -33,6 +33,29 @@ Status check_inputs(const Manifest& manifest, std::uint32_t int_mem_depth) {
   return {};
 }
 
+Status check_block(const Image& image) {
+  const Manifest& manifest = image.manifest;
+  if (!manifest.block) {
+    if (manifest.causal) return {};
+    return bad_image("a model that is not causal reads blocks, and there is no entry for them");
+  }
+  const BlockEntry& block = *manifest.block;
+  const Settings& settings = image.settings;
+  const std::uint64_t vram = settings.vector_sram_size * settings.vlen;
+  bool fits = block.tokens != 0 && block.tokens <= manifest.context && block.entry != 0 &&
+              block.entry < image.program.words.size() &&
+              block.last_token_address < settings.int_sram_depth &&
+              inside(manifest.token_address, block.tokens, settings.int_sram_depth) &&
+              block.logits_stride <= vram / block.tokens &&
+              inside(manifest.logits_address,
+                     (block.tokens - 1) * block.logits_stride + manifest.vocab, vram);
+  for (const PositionInput& input : manifest.position_inputs) {
+    fits = fits && inside(input.address, block.tokens, settings.int_sram_depth);
+  }
+  if (fits) return {};
+  return bad_image("its entry for blocks of tokens leaves the program, the context or a memory");
+}
+
 Status check_routing(const Image& image) {
   if (!image.manifest.host_routing) return {};
   const HostRouting& routing = *image.manifest.host_routing;
@@ -62,6 +85,7 @@ Status check_image(const Image& image) {
     return bad_image(fmt::format("{} logits at element {} leave Vector SRAM, which has {}",
                                  manifest.vocab, manifest.logits_address, vram_elements));
   }
+  if (auto checked = check_block(image); !checked) return checked;
   if (auto checked = check_routing(image); !checked) return checked;
   for (const HbmSegment& segment : image.hbm) {
     if (inside(segment.address, segment.bytes.size(), settings.hbm_size)) continue;

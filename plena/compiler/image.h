@@ -34,6 +34,7 @@ struct PositionInput {
   std::uint32_t modulo = 0;
   std::uint32_t multiply = 1;
   std::uint32_t add = 0;
+  bool of_last = false;  // of a block: follows from its last position for all tokens
 
   [[nodiscard]] std::uint32_t value(std::uint32_t position) const {
     std::uint32_t v = (position > subtract ? position - subtract : 0) / divide;
@@ -52,6 +53,17 @@ struct HostRouting {
   std::uint32_t weights_address = 0;  // entry of FP_MEM
 };
 
+/// A second entry of the program: it takes a block of tokens at consecutive positions at once. The
+/// host writes entry i of each input for the block's token i; the run ends at the end of the
+/// program. One that starts at 0 then ends at the C_BREAK before `entry`.
+struct BlockEntry {
+  std::uint32_t tokens = 0;              // of a block
+  std::uint32_t entry = 0;               // pc
+  std::uint32_t last_token_address = 0;  // entry of INT_MEM: index of the token whose logits come
+  std::uint64_t logits_stride =
+      0;  // elements from a token's logits to the next one's, where all come
+};
+
 /// One run of the program computes the logits of one token at one position.
 struct Manifest {
   std::string model;  // file name of the source, for people
@@ -61,6 +73,8 @@ struct Manifest {
   std::vector<PositionInput> position_inputs;
   std::uint64_t logits_address = 0;  // element of Vector SRAM; `vocab` consecutive elements
   std::optional<HostRouting> host_routing;
+  std::optional<BlockEntry> block;
+  bool causal = true;  // false: there are only blocks, which see themselves as a whole
 };
 
 struct Image {

@@ -68,7 +68,8 @@ Json manifest_json(const Image& image) {
                          {"divide", input.divide},
                          {"modulo", input.modulo},
                          {"multiply", input.multiply},
-                         {"add", input.add}});
+                         {"add", input.add},
+                         {"of_last", input.of_last}});
   }
   Json segments = Json::array();
   for (const HbmSegment& segment : image.hbm) {
@@ -80,9 +81,16 @@ Json manifest_json(const Image& image) {
                {"isa", image.dialect.name()},
                {"vocab", m.vocab},
                {"context", m.context},
+               {"causal", m.causal},
                {"inputs", {{"token", {{"int_mem", m.token_address}}}, {"position", positions}}},
                {"outputs", {{"logits", {{"vram", m.logits_address}}}}},
                {"hbm", segments}};
+  if (m.block) {
+    json["block"] = {{"tokens", m.block->tokens},
+                     {"entry", m.block->entry},
+                     {"last_token", {{"int_mem", m.block->last_token_address}}},
+                     {"logits_stride", m.block->logits_stride}};
+  }
   if (m.host_routing) {
     const HostRouting& r = *m.host_routing;
     json["host_routing"] = {{"logits", {{"vram", r.logits_address}}},
@@ -113,15 +121,23 @@ Manifest parse_manifest(const Json& json) {
   const Json& inputs = json.at("inputs");
   m.token_address = unsigned_field<std::uint32_t>(inputs.at("token"), "int_mem");
   for (const Json& position : inputs.at("position")) {
-    m.position_inputs.push_back({position.at("name").get<std::string>(),
-                                 unsigned_field<std::uint32_t>(position, "int_mem"),
-                                 unsigned_field<std::uint32_t>(position, "subtract"),
-                                 unsigned_field<std::uint32_t>(position, "divide"),
-                                 unsigned_field<std::uint32_t>(position, "modulo"),
-                                 unsigned_field<std::uint32_t>(position, "multiply"),
-                                 unsigned_field<std::uint32_t>(position, "add")});
+    m.position_inputs.push_back(
+        {position.at("name").get<std::string>(), unsigned_field<std::uint32_t>(position, "int_mem"),
+         unsigned_field<std::uint32_t>(position, "subtract"),
+         unsigned_field<std::uint32_t>(position, "divide"),
+         unsigned_field<std::uint32_t>(position, "modulo"),
+         unsigned_field<std::uint32_t>(position, "multiply"),
+         unsigned_field<std::uint32_t>(position, "add"), position.at("of_last").get<bool>()});
   }
   m.logits_address = unsigned_field<std::uint64_t>(json.at("outputs").at("logits"), "vram");
+  m.causal = json.at("causal").get<bool>();
+  if (json.contains("block")) {
+    const Json& block = json.at("block");
+    m.block = {unsigned_field<std::uint32_t>(block, "tokens"),
+               unsigned_field<std::uint32_t>(block, "entry"),
+               unsigned_field<std::uint32_t>(block.at("last_token"), "int_mem"),
+               unsigned_field<std::uint64_t>(block, "logits_stride")};
+  }
   if (!json.contains("host_routing")) return m;
   const Json& routing = json.at("host_routing");
   m.host_routing = {unsigned_field<std::uint64_t>(routing.at("logits"), "vram"),

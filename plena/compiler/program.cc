@@ -78,6 +78,26 @@ void emit_ending(KernelContext context) {
   for (const Operator& op : ending.operators) std::visit(EmitOperator{context, ending}, op);
 }
 
+// Everything for a block of `tokens`, from their ids to logits.
+void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
+                 std::uint32_t tokens) {
+  HeldGp weights(e, "weight stream");
+  const KernelContext context{.emitter = e,
+                              .constants = constants,
+                              .settings = input.settings,
+                              .dialect = input.dialect,
+                              .tiled = input.tiled,
+                              .plan = input.plan,
+                              .tables = input.tables,
+                              .tokens = tokens,
+                              .weights = weights};
+  e.set(weights, 0, "start of the weight stream");
+  emit_setup(context);
+  emit_embedding(context);
+  emit_layers(context);
+  emit_ending(context);
+}
+
 void write_head(Emitter& e, const ProgramInput& input) {
   e.comment(input.title);
   e.blank_line();
@@ -100,25 +120,22 @@ std::string describe(const MemoryPlan& plan) {
   return text;
 }
 
-Result<EmittedProgram> emit_program(const ProgramInput& input, ConstantPool& constants) {
+Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& constants) {
   Emitter e;
   write_head(e, input);
-  HeldGp weights(e, "weight stream");
-  const KernelContext context{.emitter = e,
-                              .constants = constants,
-                              .settings = input.settings,
-                              .dialect = input.dialect,
-                              .tiled = input.tiled,
-                              .plan = input.plan,
-                              .tables = input.tables,
-                              .tokens = input.tokens,
-                              .weights = weights};
-  e.set(weights, 0, "start of the weight stream");
-  emit_setup(context);
-  emit_embedding(context);
-  emit_layers(context);
-  emit_ending(context);
-  return std::move(e).finish();
+  emit_tokens(e, input, constants, 1);
+  CompiledProgram compiled;
+  if (input.tables.tokens > 1) {
+    e.emit(Op::C_BREAK, {}, "decoding ends here, blocks start behind");
+    compiled.block_entry = static_cast<std::uint32_t>(e.words());
+    e.blank_line();
+    const RegionScope region(e, "block");
+    emit_tokens(e, input, constants, input.tables.tokens);
+  }
+  auto emitted = std::move(e).finish();
+  if (!emitted) return forward_error(emitted);
+  compiled.emitted = *std::move(emitted);
+  return compiled;
 }
 
 }  // namespace plena

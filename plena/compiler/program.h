@@ -19,12 +19,17 @@ struct ProgramInput {
   const PlanInput& tables;
   const Settings& settings;
   const Dialect& dialect;
-  std::uint32_t tokens = 1;  // of a block
-  std::string title;         // of the text
+  std::string title;  // of the text
 };
 
-/// Emits the program; constants it needs are added to the pool.
-Result<EmittedProgram> emit_program(const ProgramInput& input, ConstantPool& constants);
+struct CompiledProgram {
+  EmittedProgram emitted;
+  std::uint32_t block_entry = 0;  // pc; 0: there is none
+};
+
+/// Emits decoding and, where the plan has room for more than one token, behind a C_BREAK the entry
+/// for blocks; constants they need are added to the pool.
+Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& constants);
 
 /// The memory map as text: every block of every memory.
 std::string describe(const MemoryPlan& plan);

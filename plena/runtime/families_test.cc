@@ -92,6 +92,17 @@ Agreement compare(Session& session, const Ids& ids, std::span<const float> expec
 
 constexpr float kFp32Tolerance = 1e-4F;
 
+// Between `logits` and those of the reference from `first` on.
+float largest_difference(std::span<const float> logits, std::span<const float> reference,
+                         std::size_t first) {
+  float worst = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const float difference = std::abs(logits[i] - reference[first + i]);
+    worst = std::isnan(difference) ? HUGE_VALF : std::max(worst, difference);
+  }
+  return worst;
+}
+
 class Families : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Families, InFp32GiveTheReferenceLogits) {
@@ -135,6 +146,48 @@ INSTANTIATE_TEST_SUITE_P(Tiny, NarrowFamilies,
                                            "mistral-sliding", "mixtral", "qwen3-moe", "gemma2",
                                            "gemma3", "gpt-oss"),
                          test_name);
+
+// The prompt as one block, then token by token: the same logits.
+class Blocks : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Blocks, OfThePromptLeadToTheReferenceLogits) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of(GetParam())).value();
+  const auto reference = load_reference(folder_of(GetParam()));
+  const Ids ids = reference.all();
+  const std::size_t vocab = reference.logits.size() / ids.size();
+  for (const std::size_t length : {13U, 16U}) {
+    auto session = make_session(model, settings_of("fp32"), {});
+    const auto block = session.run_block(std::span(ids).first(length), 0);
+    ASSERT_TRUE(block) << block.error().render();
+    const auto after_block = largest_difference(*block, reference.logits, (length - 1) * vocab);
+    EXPECT_LT(after_block, kFp32Tolerance);
+    const auto next = session.step(ids[length], static_cast<std::uint32_t>(length)).value();
+    EXPECT_LT(largest_difference(next, reference.logits, length * vocab), kFp32Tolerance);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Blocks,
+                         ::testing::Values("llama-gqa", "llama3-rope", "qwen2", "qwen3",
+                                           "mistral-sliding", "gemma2", "gemma3"),
+                         test_name);
+
+// A model that is not causal reads a sequence as one block.
+TEST(Llada, InFp32GivesTheReferenceLogitsOfTheWholeSequence) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of("llada")).value();
+  const auto json =
+      nlohmann::json::parse(read_text(folder_of("llada") + "/reference.json").value());
+  Ids ids = json.at("input_ids").get<Ids>();
+  ids.resize(ids.size() + 16, *model.special.mask);
+  const auto expected =
+      read_npy(folder_of("llada") + "/reference_logits.npy").value().values<float>();
+  auto session = make_session(model, settings_of("fp32"), {});
+  const auto logits = session.run_block(ids, 0).value();
+  ASSERT_EQ(logits.size(), expected.size());
+  EXPECT_LT(largest_difference(logits, expected, 0), kFp32Tolerance);
+  EXPECT_FALSE(session.step(1, 0));
+}
 
 // LayerNorm, learned positions and biases: a model that sorts, against a forward pass.
 TEST(GptNanoSort, InFp32GivesTheLogitsOfTheForwardPass) {

@@ -21,24 +21,49 @@ class Stepper {
     shown_ = id;
   }
 
-  Status step(std::uint32_t id) {
-    const auto begin = std::chrono::steady_clock::now();
-    const auto logits = session_.step(id, static_cast<std::uint32_t>(ids_.size()));
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!logits) return tl::unexpected(logits.error());
-    ids_.push_back(id);
-    logits_ = *logits;
-    if (hooks_.step) hooks_.step(id, logits_);
+  Status step(std::uint32_t id) { return feed(std::span(&id, 1), false); }
+
+  // Blocks of the prompt where the image has an entry for them, else one id after the other.
+  Status feed_prompt(std::span<const std::uint32_t> ids) {
+    while (!ids.empty()) {
+      std::size_t count = 1;
+      if (!hooks_.all_logits && ids.size() > 1) {
+        const std::size_t most = session_.block_tokens(position());
+        count = std::clamp<std::size_t>(ids.size(), 1, std::max<std::size_t>(most, 1));
+      }
+      for (const std::uint32_t id : ids.first(count)) show(id);
+      if (auto fed = feed(ids.first(count), count > 1); !fed) return fed;
+      ids = ids.subspan(count);
+    }
     return {};
   }
 
+  [[nodiscard]] std::size_t runs() const { return runs_; }                      // of the program
   [[nodiscard]] std::span<const float> logits() const { return logits_; }       // of the last step
   [[nodiscard]] const std::vector<std::uint32_t>& ids() const { return ids_; }  // stepped so far
   [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
+  [[nodiscard]] std::uint32_t position() const { return static_cast<std::uint32_t>(ids_.size()); }
+
+  Status feed(std::span<const std::uint32_t> ids, bool block) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto logits =
+        block ? session_.run_block(ids, position()) : session_.step(ids[0], position());
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!logits) return tl::unexpected(logits.error());
+    ++runs_;
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    logits_ = *logits;
+    for (std::size_t i = 0; hooks_.step && i < ids.size(); ++i) {
+      hooks_.step(ids[i], i + 1 == ids.size() ? logits_ : std::span<const float>());
+    }
+    return {};
+  }
+
   Session& session_;
   const GenerationHooks& hooks_;
+  std::size_t runs_ = 0;
   std::uint32_t shown_ = kBeginToken;
   std::vector<std::uint32_t> ids_;
   std::span<const float> logits_;
@@ -87,10 +112,8 @@ Result<Generation> generate(Session& session, Sampler& sampler,
   if (auto fits = check_ids(prompt, manifest); !fits) return tl::unexpected(fits.error());
   Stepper stepper(session, hooks);
   Generation generation;
-  for (const std::uint32_t id : prompt) {
-    stepper.show(id);
-    if (auto stepped = stepper.step(id); !stepped) return tl::unexpected(stepped.error());
-  }
+  if (auto fed = stepper.feed_prompt(prompt); !fed) return tl::unexpected(fed.error());
+  generation.prompt_runs = stepper.runs();
   while (generation.sampled.size() < max_tokens) {
     const auto id = sampler.pick(stepper.logits());
     if (!id) return tl::unexpected(id.error());

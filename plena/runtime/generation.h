@@ -19,20 +19,23 @@ struct GenerationHooks {
   /// A token joined the text after `previous` (BOS before the first): of the prompt, fed or
   /// sampled.
   std::function<void(std::uint32_t previous, std::uint32_t id)> token;
-  /// The machine was fed `id` and answered with logits [vocab].
+  /// The machine was fed `id` and answered with logits [vocab]; none where a block of the prompt
+  /// was fed and later ids followed in it.
   std::function<void(std::uint32_t id, std::span<const float> logits)> step;
+  bool all_logits = false;  // the prompt is fed id by id, so that all of it has logits
 };
 
 enum class GenerationEnd : std::uint8_t { EndToken, TokenLimit, ContextEnd };
 std::string_view generation_end_name(GenerationEnd end);  // "end_token", …
 
 struct Generation {
-  std::vector<std::uint32_t> ids;      // fed to the machine, in order; one step each
+  std::vector<std::uint32_t> ids;      // fed to the machine, in order
+  std::size_t prompt_runs = 0;         // of the program, until the whole prompt was fed
   std::vector<std::uint32_t> sampled;  // the last of them was not fed any more
   GenerationEnd end = GenerationEnd::TokenLimit;
   double seconds = 0;  // host time of all steps
 
-  /// Steps of the machine a second of host time.
+  /// Tokens fed a second of host time.
   [[nodiscard]] double tokens_per_second() const;
 };
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "plena/numerics/float_format.h"
 #include "plena/runtime/expert_routing.h"
 
 namespace plena {
@@ -33,7 +32,55 @@ Result<Session> Session::create(const Image& image, const RunOptions& run_option
 }
 
 Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t position) {
-  if (token >= manifest_.vocab) {
+  if (!manifest_.causal) {
+    return fail(ErrorCode::Usage, "the model reads whole texts, not one token after the other");
+  }
+  if (auto checked = check(std::span(&token, 1), position); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  write_inputs(0, token, position, position);
+  if (auto ran = run_program(0); !ran) return tl::unexpected(ran.error());
+  logits_.resize(manifest_.vocab);
+  read_vector(machine_, manifest_.logits_address, logits_);
+  return std::span<const float>(logits_);
+}
+
+std::uint32_t Session::block_tokens(std::uint32_t position) const {
+  if (!manifest_.block) return 0;
+  const std::uint32_t tokens = manifest_.block->tokens;
+  if (!manifest_.causal && position != 0) return 0;
+  return position <= manifest_.context - tokens ? tokens : 0;
+}
+
+Result<std::span<const float>> Session::run_block(std::span<const std::uint32_t> tokens,
+                                                  std::uint32_t position) {
+  if (auto checked = check(tokens, position); !checked) return tl::unexpected(checked.error());
+  const std::uint32_t most = block_tokens(position);
+  if (tokens.empty() || tokens.size() > most) {
+    return fail(ErrorCode::Usage, "{} tokens at position {}, where a block takes {}", tokens.size(),
+                position, most);
+  }
+  // What a block holds beyond the tokens goes to positions that are written again before anything
+  // sees them.
+  const auto count = static_cast<std::uint32_t>(tokens.size());
+  for (std::uint32_t i = 0; i < most; ++i) {
+    write_inputs(i, i < count ? tokens[i] : 0, position + i, position + count - 1);
+  }
+  machine_.int_mem[manifest_.block->last_token_address] = count - 1;
+  if (auto ran = run_program(manifest_.block->entry); !ran) return tl::unexpected(ran.error());
+  const std::size_t vocab = manifest_.vocab;
+  const std::size_t rows = manifest_.causal ? 1 : count;
+  logits_.resize(rows * vocab);
+  for (std::size_t row = 0; row < rows; ++row) {
+    read_vector(machine_, manifest_.logits_address + row * manifest_.block->logits_stride,
+                std::span(logits_).subspan(row * vocab, vocab));
+  }
+  return std::span<const float>(logits_);
+}
+
+Status Session::check(std::span<const std::uint32_t> tokens, std::uint32_t position) const {
+  for (const std::uint32_t token : tokens) {
+    if (token < manifest_.vocab) continue;
     return fail_with_hint(ErrorCode::Usage, fmt::format("token {} is not in the vocabulary", token),
                           fmt::format("ids lie in 0 … {}", manifest_.vocab - 1));
   }
@@ -45,11 +92,7 @@ Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t 
   // A program may be shorter than the engine's interval between two looks at the flag.
   const auto* interrupted = run_options_.interrupted;
   if (interrupted != nullptr && *interrupted) return fail(ErrorCode::Interrupted, "interrupted");
-  write_inputs(token, position);
-  if (auto ran = run_program(); !ran) return tl::unexpected(ran.error());
-  if (auto ended = end_step(); !ended) return tl::unexpected(ended.error());
-  read_logits();
-  return std::span<const float>(logits_);
+  return {};
 }
 
 Status Session::end_step() {
@@ -59,16 +102,19 @@ Status Session::end_step() {
   return {};
 }
 
-// Where the host picks experts the program stops for it, at a breakpoint a layer.
-Status Session::run_program() {
+// Decoding ends at the end of the program or at the breakpoint before the entry for blocks. Where
+// the host picks experts the program stops for it, at a breakpoint a layer.
+Status Session::run_program(std::uint32_t entry) {
   RunOptions options = run_options_;
   if (clock_ != nullptr) options.observer = clock_;
-  machine_.pc = 0;
+  machine_.pc = entry;
   for (;;) {
     const Stop stop = run(machine_, *prepared_, options);
-    if (stop.reason == StopReason::Halted) return {};
+    if (stop.reason == StopReason::Halted) return end_step();
     if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
-    if (!manifest_.host_routing || stop.trap->cause != TrapCause::Breakpoint) {
+    const bool breaks = stop.trap->cause == TrapCause::Breakpoint;
+    if (breaks && manifest_.block && stop.trap->pc + 1 == manifest_.block->entry) return end_step();
+    if (!breaks || !manifest_.host_routing) {
       return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
     }
     pick_experts(*manifest_.host_routing, machine_);
@@ -76,15 +122,12 @@ Status Session::run_program() {
   }
 }
 
-void Session::write_inputs(std::uint32_t token, std::uint32_t position) {
-  machine_.int_mem[manifest_.token_address] = token;
+void Session::write_inputs(std::uint32_t index, std::uint32_t token, std::uint32_t position,
+                           std::uint32_t last) {
+  machine_.int_mem[manifest_.token_address + index] = token;
   for (const PositionInput& input : manifest_.position_inputs) {
-    machine_.int_mem[input.address] = input.value(position);
+    machine_.int_mem[input.address + index] = input.value(input.of_last ? last : position);
   }
-}
-
-void Session::read_logits() {
-  read_vector(machine_, manifest_.logits_address, logits_);
 }
 
 }  // namespace plena

@@ -38,6 +38,15 @@ class Session {
   /// left them.
   Result<std::span<const float>> step(std::uint32_t token, std::uint32_t position);
 
+  /// Tokens that run_block() takes at `position`, at most; 0: it takes none there.
+  [[nodiscard]] std::uint32_t block_tokens(std::uint32_t position) const;
+
+  /// Runs the program's second entry for `tokens` at `position` and the following ones; as step(),
+  /// but for all of them at once. Returns the logits [vocab] after the last one or, where the model
+  /// is not causal, of all of them [tokens, vocab].
+  Result<std::span<const float>> run_block(std::span<const std::uint32_t> tokens,
+                                           std::uint32_t position);
+
   /// From now on steps are timed by `clock`, which was made for instructions() on this machine and
   /// must outlive them; null: by nobody. Time goes on from step to step, the host takes none.
   void set_clock(Timing* clock) { clock_ = clock; }
@@ -54,10 +63,11 @@ class Session {
 
  private:
   Session() = default;
-  void write_inputs(std::uint32_t token, std::uint32_t position);
+  void write_inputs(std::uint32_t index, std::uint32_t token, std::uint32_t position,
+                    std::uint32_t last);
+  Status check(std::span<const std::uint32_t> tokens, std::uint32_t position) const;
   Status end_step();
-  Status run_program();
-  void read_logits();
+  Status run_program(std::uint32_t entry);
 
   Manifest manifest_;
   Program program_;  // for what a trap says
@@ -65,7 +75,7 @@ class Session {
   std::shared_ptr<const PreparedProgram> prepared_;
   RunOptions run_options_;
   std::unique_ptr<TileCache> tile_cache_;
-  std::vector<float> logits_;  // [vocab]
+  std::vector<float> logits_;  // [tokens, vocab]
   Timing* clock_ = nullptr;
   std::vector<StepEnd> step_ends_;
 };
