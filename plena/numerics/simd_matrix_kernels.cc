@@ -272,6 +272,10 @@ void product(const ProductShape& shape, const float* a, std::size_t a_stride, co
     from.weights += columns;
     out += columns;
   };
+  if (left.columns == 4) {  // M_MM of BLEN 4, the most frequent product of all
+    rows_of_panel<Weights, Floats<4>, 1, kManyRows>(left, from, out, out_stride);
+    return;
+  }
   // A single row has registers for four vectors, four rows have them for two.
   while (shape.rows < kManyRows && left.columns >= 4 * kLanes) {
     rows_of_panel<Weights, AllFloats, 4, 1>(left, from, out, out_stride);

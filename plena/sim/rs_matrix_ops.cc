@@ -112,6 +112,10 @@ std::size_t load_activations(Execution& x, std::uint64_t address, std::uint64_t 
   const auto& p = x.program;
   const std::size_t mlen = p.mlen;
   if (x.activations.size() < rows * mlen) x.activations.resize(rows * mlen);
+  if (row_step(x) == mlen) {  // one after the other
+    p.vector->to_f32(x.vram(address), x.activations.data(), rows * mlen);
+    return mlen;
+  }
   for (std::uint64_t r = 0; r < rows; ++r) {
     p.vector->to_f32(x.vram(address + r * row_step(x)), x.activations.data() + r * mlen, mlen);
   }
