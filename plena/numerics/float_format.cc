@@ -24,7 +24,7 @@ float with_sign(float magnitude, bool negative) {
 
 }  // namespace
 
-float decode_fp(ElementType format, std::uint32_t bits) {
+float decode_any_fp(ElementType format, std::uint32_t bits) {
   const std::uint32_t sign_bit = format.exponent + format.mantissa;
   const bool negative = format.sign && (bits >> sign_bit & 1) != 0;
   const std::uint32_t magnitude = bits & ((1U << sign_bit) - 1);

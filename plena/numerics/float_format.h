@@ -8,9 +8,6 @@
 
 namespace plena {
 
-/// The f32 value of the low bits of `bits`; exact. A NaN decodes to a quiet NaN.
-float decode_fp(ElementType format, std::uint32_t bits);
-
 /// One rounding, nearest even; overflow gives infinity, a NaN the canonical one (semantics 4.1).
 std::uint32_t encode_fp(ElementType format, float value);
 /// The same from a double, still with a single rounding.
@@ -30,6 +27,17 @@ inline std::uint16_t f32_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7FFFFFFF) > 0x7F800000) return 0x7FC0;
   return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+float decode_any_fp(ElementType format, std::uint32_t bits);
+
+/// The f32 value of the low bits of `bits`; exact. A NaN decodes to a quiet NaN.
+inline float decode_fp(ElementType format, std::uint32_t bits) {
+  if (format == kBf16) {
+    const float value = bf16_to_f32(static_cast<std::uint16_t>(bits));
+    return value == value ? value : std::bit_cast<float>(0x7FC00000U);
+  }
+  return decode_any_fp(format, bits);
 }
 
 /// Bytes one element takes in the SRAMs and FP_MEM of this implementation: 2 up to 16 bits, else 4.

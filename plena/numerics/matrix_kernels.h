@@ -19,6 +19,9 @@ struct ProductShape {
   std::size_t columns = 0;  // c
   std::size_t n = 0;        // k
   std::size_t blen = 0;     // block of the dot product; divides n
+  // No weight is infinite or NaN: a block whose activations are all 0 then sums to +0, whatever
+  // the weights, and need not be read.
+  bool finite_weights = false;
 };
 
 struct MatrixKernels {

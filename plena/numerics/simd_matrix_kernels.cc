@@ -133,7 +133,8 @@ class Panel {
     std::size_t depth = 0;
     std::size_t done = 0;
     for (; done < blocks / kGroup; ++done) {
-      PanelTile part = subtree<kGroup>(shape.blen, from);
+      PanelTile part = skips_zeros(shape) && all_zero(from.a) ? zeros_for_group(from)
+                                                              : subtree<kGroup>(shape.blen, from);
       for (std::size_t bit = done; (bit & 1) != 0; bit >>= 1) {
         PanelTile left = levels[--depth];
         left += part;
@@ -163,6 +164,38 @@ class Panel {
                                         : kRows * kVectors <= 4 ? 2
                                                                 : 1;
 
+  // A group of blocks whose activations fill whole vectors: with one row at a time it happens that
+  // they are all 0, where attention isolates a head's lanes or masks positions.
+  static constexpr std::size_t kGroupLength = kGroup * kBlen;
+  static constexpr bool kCanSkip =
+      kRows == 1 && kGroupLength != 0 && kGroupLength % hn::MaxLanes(D()) == 0;
+
+  static HWY_INLINE bool skips_zeros(const ProductShape& shape) {
+    return kCanSkip && shape.finite_weights;
+  }
+  static HWY_INLINE bool all_zero(const float* a) {
+    const D d;
+    bool zero = true;
+    for (std::size_t k = 0; k < kGroupLength; k += hn::Lanes(d)) {
+      zero = zero && hn::AllTrue(d, hn::Eq(hn::LoadU(d, a + k), hn::Zero(d)));
+    }
+    return zero;
+  }
+  static HWY_INLINE PanelTile zeros_for_group(Operands<Element>& from) {
+    from.a += kGroupLength;
+    from.weights += kGroupLength * from.weight_stride;
+    return zeros();
+  }
+  static HWY_INLINE PanelTile zeros() {
+    PanelTile tile;
+    HWY_UNROLL(4)
+    for (std::size_t r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (std::size_t v = 0; v < kVectors; ++v) tile.at[r][v] = hn::Zero(D());
+    }
+    return tile;
+  }
+
   static HWY_INLINE void step(Operands<Element>& from, PanelTile& sum) {
     const D d;
     V weights[kVectors];
@@ -180,12 +213,7 @@ class Panel {
   }
 
   static HWY_INLINE PanelTile block(std::size_t blen, Operands<Element>& from) {
-    PanelTile sum;
-    HWY_UNROLL(4)
-    for (std::size_t r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4)
-      for (std::size_t v = 0; v < kVectors; ++v) sum.at[r][v] = hn::Zero(D());
-    }
+    PanelTile sum = zeros();
     if constexpr (kBlen != 0) {
       HWY_UNROLL(4)
       for (std::size_t k = 0; k < kBlen; ++k) step(from, sum);

@@ -2,25 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
 
 #include "plena/numerics/float_format.h"
+#include "plena/numerics/vector_kernels.h"
 
 namespace plena {
 
 void read_vector(const Machine& machine, std::uint64_t address, std::span<float> to) {
   const ElementType format = machine.vector_element();
-  const std::size_t stored = storage_bytes(format);
-  const std::uint8_t* element = machine.vram.data() + address * stored;
-  for (float& value : to) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, element, stored);
-    value = decode_fp(format, bits);
-    element += stored;
-  }
+  vector_kernels(format).to_f32(machine.vram.data() + address * storage_bytes(format), to.data(),
+                                to.size());
 }
 
 void pick_experts(const HostRouting& routing, Machine& machine) {

@@ -72,7 +72,7 @@ void Execution::note_fault(TrapCause cause, std::string values, std::string rule
   fault = Trap{cause, 0, std::move(values), std::move(rule)};
 }
 
-void Execution::require_rows(std::uint64_t address, std::uint64_t rows, const char* operand) {
+void Execution::explain_rows(std::uint64_t address, std::uint64_t rows, const char* operand) {
   require(program.vlen_divisor.divides(address), TrapCause::MisalignedAddress, [&] {
     return std::pair(
         fmt::format("{} = {}", operand, address),
@@ -87,7 +87,7 @@ void Execution::require_rows(std::uint64_t address, std::uint64_t rows, const ch
           });
 }
 
-void Execution::require_windows(std::uint64_t address, std::uint64_t rows, const char* operand) {
+void Execution::explain_windows(std::uint64_t address, std::uint64_t rows, const char* operand) {
   require(program.mlen_divisor.divides(address), TrapCause::MisalignedAddress, [&] {
     return std::pair(
         fmt::format("{} = {}", operand, address),

@@ -191,7 +191,7 @@ bool row_product(Execution& x, const Prepared& i) {
   if (x.faulted) return false;
 
   const Activations a = load_activations(x, vector_address, 1);
-  const ProductShape shape{1, p.mlen, p.mlen, p.blen};
+  const ProductShape shape{1, p.mlen, p.mlen, p.blen, x.mram_is_finite(matrix_address)};
   multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, x.machine.array.row.data(),
                         p.mlen);
   x.machine.array.shape = ArrayShape::Row;

@@ -1,6 +1,8 @@
 // Transfers between HBM and the tile SRAMs (semantics 5.5 to 5.7, 6.9, 6.10).
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -28,9 +30,13 @@ Access make_access(const Execution& x, const Prepared& i, const HbmCodec& codec,
   return {codec, x.machine.a[i.rs2], x.gp(i.rs1), stride, rows, length};
 }
 
-void require_set(Execution& x, bool set, const std::string& name, const char* setter) {
+constexpr std::array<std::string_view, 16> kAddressRegisters = {
+    "a0", "a1", "a2",  "a3",  "a4",  "a5",  "a6",  "a7",
+    "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15"};
+
+void require_set(Execution& x, bool set, std::string_view name, const char* setter) {
   x.require(set, TrapCause::UnsetRegister, [&] {
-    return std::pair(name + " was never set",
+    return std::pair(fmt::format("{} was never set", name),
                      fmt::format("{} comes before its use (semantics 7)", setter));
   });
 }
@@ -43,7 +49,7 @@ bool inside_hbm(const Execution& x, std::uint64_t base, std::uint64_t offset_end
 
 void require_access(Execution& x, const Prepared& i, const Access& access) {
   const DataType type = access.codec.hbm_type();
-  require_set(x, (x.machine.a_set >> i.rs2 & 1) != 0, fmt::format("a{}", i.rs2), "C_SET_ADDR_REG");
+  require_set(x, (x.machine.a_set >> i.rs2 & 1) != 0, kAddressRegisters[i.rs2], "C_SET_ADDR_REG");
   if (i.select != 0) require_set(x, x.machine.stride_set, "STRIDE_REG", "C_SET_STRIDE_REG");
   if (type.is_mx()) require_set(x, x.machine.scale_set, "SCALE_REG", "C_SET_SCALE_REG");
   // Rows ascend, so that the last one reaches farthest.

@@ -162,6 +162,11 @@ struct Execution {
     CachedTile* tile = shown.at(program.tile_divisor.quotient(element));
     return tile != nullptr ? tile_cache->columns(*tile) : nullptr;
   }
+  /// Whether the tile that `element` lies in is known to hold no infinity and no NaN.
+  [[nodiscard]] bool mram_is_finite(std::uint64_t element) const {
+    const CachedTile* tile = shown.at(program.tile_divisor.quotient(element));
+    return tile != nullptr && tile->finite;
+  }
   /// Brings machine.mram up to date.
   void settle() { shown.settle(machine.mram, program.tile_elements * program.matrix_bytes); }
 
@@ -169,9 +174,23 @@ struct Execution {
   void require_row(std::uint64_t address, const char* operand) {
     require_rows(address, 1, operand);
   }
-  void require_rows(std::uint64_t address, std::uint64_t rows, const char* operand);
+  void require_rows(std::uint64_t address, std::uint64_t rows, const char* operand) {
+    if (!program.vlen_divisor.divides(address) ||
+        address + rows * program.vlen > program.vram_elements) [[unlikely]]
+      explain_rows(address, rows, operand);
+  }
   /// `rows` windows of MLEN lanes, VLEN apart: a multiple of MLEN, inside.
-  void require_windows(std::uint64_t address, std::uint64_t rows, const char* operand);
+  void require_windows(std::uint64_t address, std::uint64_t rows, const char* operand) {
+    if (!program.mlen_divisor.divides(address) ||
+        address + (rows - 1) * program.vlen + program.mlen > program.vram_elements) [[unlikely]]
+      explain_windows(address, rows, operand);
+  }
+
+ private:
+  // What of the rules above is broken.
+  [[gnu::cold]] void explain_rows(std::uint64_t address, std::uint64_t rows, const char* operand);
+  [[gnu::cold]] void explain_windows(std::uint64_t address, std::uint64_t rows,
+                                     const char* operand);
 };
 
 // Handlers, one file a class of instructions.

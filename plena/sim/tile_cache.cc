@@ -189,6 +189,7 @@ CachedTile* TileCache::admit(const TileSource& source) {
   }
   tile->source = source;
   tile->columns_hold = false;
+  tile->finite = true;  // so far: it has no rows
   CachedTile*& head = buckets_[bucket(source)];
   tile->next_in_bucket = std::exchange(head, tile);
   return tile;
@@ -217,6 +218,9 @@ TileRows TileCache::stale_rows(const CachedTile& tile) const {
 
 void TileCache::refreshed(CachedTile& tile, TileRows rows) const {
   tile.current_at = stamps_->now();
+  if (rows.empty()) return;
+  // A tile that was not finite may have become so by these rows.
+  tile.finite = all_finite(tile, tile.finite ? rows : TileRows{0, kind_.mlen});
   if (!tile.columns_hold) return;
   if (rows.end - rows.begin > kPatchedRows) {
     tile.columns_hold = false;
@@ -225,6 +229,23 @@ void TileCache::refreshed(CachedTile& tile, TileRows rows) const {
   } else {
     patch_columns<std::uint32_t>(tile, rows, kind_.mlen);
   }
+}
+
+// Exponents of all ones mark infinities and NaNs; formats other than these two count as not finite.
+bool TileCache::all_finite(const CachedTile& tile, TileRows rows) const {
+  const bool bf16 = kind_.format == kBf16;
+  if (!bf16 && kind_.format != kFp32) return false;
+  // Adding the exponent's lowest bit carries into the sign of each element that has one.
+  const std::uint64_t exponent = bf16 ? 0x7F807F807F807F80 : 0x7F8000007F800000;
+  const std::uint64_t lowest = bf16 ? 0x0080008000800080 : 0x0080000000800000;
+  const std::size_t row_bytes = tile_bytes_ / kind_.mlen;
+  std::uint64_t carries = 0;
+  for (std::size_t at = rows.begin * row_bytes; at < rows.end * row_bytes; at += sizeof(carries)) {
+    std::uint64_t elements = 0;
+    std::memcpy(&elements, tile.rows + at, std::min(sizeof elements, rows.end * row_bytes - at));
+    carries |= (elements & exponent) + lowest;
+  }
+  return (carries & (exponent + lowest)) == 0;
 }
 
 const std::uint8_t* TileCache::columns(CachedTile& tile) {

@@ -43,6 +43,7 @@ struct CachedTile {
   std::uint8_t* rows = nullptr;     // [MLEN][MLEN] of the Matrix SRAM format
   std::uint8_t* columns = nullptr;  // the same transposed; null: no room was taken for it
   bool columns_hold = false;        // `columns` is the transpose of `rows`
+  bool finite = false;              // no infinity or NaN in it; false may be wrong
   bool used = false;                // since the search for a victim last passed by
   std::uint32_t shown = 0;          // places of Matrix SRAM that show it (ShownTiles)
   std::uint64_t current_at = 0;     // time of HBM's stamps when `rows` was last right
@@ -92,6 +93,7 @@ class TileCache {
   };
 
   void lay_out(const Kind& kind);
+  [[nodiscard]] bool all_finite(const CachedTile& tile, TileRows rows) const;
   std::uint8_t* take_room();
   CachedTile* victim();
   [[nodiscard]] std::size_t bucket(const TileSource& source) const;
