@@ -12,7 +12,7 @@ namespace plena {
 
 class WriteStamps {
  public:
-  static constexpr std::uint64_t kGranule = 256;            // bytes that share a stamp
+  static constexpr std::uint64_t kGranule = 64;             // bytes that share a stamp
   static constexpr std::uint64_t kRegion = 256 * kGranule;  // bytes that share a coarse one
 
   /// For a memory of `bytes` bytes, none of which was written so far. Costs memory only for

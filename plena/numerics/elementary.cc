@@ -97,10 +97,14 @@ std::uint32_t look_up_or_compute(ElementType format, std::uint32_t bits) {
 std::uint32_t exp_fp(ElementType format, std::uint32_t bits) {
   return look_up_or_compute<exp_rounded>(format, bits);
 }
+// In bf16 an f32 quotient or root is far enough from every midpoint too, and no table is built for
+// it.
 std::uint32_t reciprocal_fp(ElementType format, std::uint32_t bits) {
+  if (format == kBf16) return f32_to_bf16(1.0F / decode_fp(format, bits));
   return look_up_or_compute<reciprocal_rounded>(format, bits);
 }
 std::uint32_t sqrt_fp(ElementType format, std::uint32_t bits) {
+  if (format == kBf16) return f32_to_bf16(std::sqrt(decode_fp(format, bits)));
   return look_up_or_compute<sqrt_rounded>(format, bits);
 }
 

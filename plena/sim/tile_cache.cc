@@ -239,12 +239,17 @@ bool TileCache::all_finite(const CachedTile& tile, TileRows rows) const {
   const std::uint64_t exponent = bf16 ? 0x7F807F807F807F80 : 0x7F8000007F800000;
   const std::uint64_t lowest = bf16 ? 0x0080008000800080 : 0x0080000000800000;
   const std::size_t row_bytes = tile_bytes_ / kind_.mlen;
+  const std::uint8_t* at = tile.rows + rows.begin * row_bytes;
+  const std::uint8_t* const end = tile.rows + rows.end * row_bytes;
   std::uint64_t carries = 0;
-  for (std::size_t at = rows.begin * row_bytes; at < rows.end * row_bytes; at += sizeof(carries)) {
+  const auto look_at = [&](std::size_t bytes) {
     std::uint64_t elements = 0;
-    std::memcpy(&elements, tile.rows + at, std::min(sizeof elements, rows.end * row_bytes - at));
+    std::memcpy(&elements, at, bytes);
     carries |= (elements & exponent) + lowest;
-  }
+    at += bytes;
+  };
+  while (end - at >= 8) look_at(8);
+  if (at != end) look_at(static_cast<std::size_t>(end - at));
   return (carries & (exponent + lowest)) == 0;
 }
 
