@@ -1,8 +1,12 @@
-// Activations of feed-forward layers, a row at a time, from exponential and reciprocal.
+// Activations of feed-forward layers from exponential and reciprocal, all rows a stage at a time:
+// the results of one instruction arrive while the next rows issue.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
+#include <functional>
+#include <vector>
 
 #include "plena/compiler/kernels.h"
 
@@ -17,21 +21,17 @@ constexpr std::array<float, 5> kErfLogit = {1.5956551535F, 0.07293985756F, -2.50
                                             -6.09350521493e-5F, 2.2253033436e-6F};
 
 // x * sigmoid(f(x)) for the f that each kind stands for.
-class ActivationRow {
+class ActivationStages {
  public:
-  ActivationRow(const KernelContext& context, const ActivationShape& activation, bool gated,
-                const ActivationRows& rows)
+  ActivationStages(const KernelContext& context, const ActivationShape& activation, bool gated,
+                   const ActivationRows& rows)
       : context_(context),
         e_(context.emitter),
         activation_(activation),
         gated_(gated),
         rows_(rows),
-        one_(e_, "1"),
-        factor_(e_, "factor"),
-        t_(e_, "scratch") {
-    e_.set(t_, context_.row(context_.plan.scratch, 1), "scratch");
-    context_.constants.load(e_, one_, 1.0F, "1");
-  }
+        t_{context.row(context.plan.activation), context.settings.vlen},
+        other_{context.row(context.plan.activation, rows.count), context.settings.vlen} {}
 
   void emit() const {
     switch (activation_.kind) {
@@ -47,30 +47,67 @@ class ActivationRow {
   }
 
  private:
-  void load(float value, std::string_view what) const {
-    context_.constants.load(e_, factor_, value, what);
+  // One instruction for all rows: a pointer each for the result and the operands that differ.
+  void each(const RowSeries& to, const RowSeries& a, const RowSeries* b,
+            const std::function<void(Gp to, Gp a, Gp b)>& instruction) const {
+    std::deque<HeldGp> pointers;
+    std::vector<RowSeries> series;
+    const auto pointer = [&](const RowSeries& rows) {
+      for (std::size_t i = 0; i < series.size(); ++i) {
+        if (series[i].first == rows.first) return Gp(pointers[i]);
+      }
+      series.push_back(rows);
+      pointers.emplace_back(e_, "rows");
+      e_.set(pointers.back(), rows.first);
+      return Gp(pointers.back());
+    };
+    const Gp to_row = pointer(to);
+    const Gp a_row = pointer(a);
+    const Gp b_row = b == nullptr ? kZeroGp : pointer(*b);
+    Loop loop(e_, rows_.count, "rows");
+    instruction(to_row, a_row, b_row);
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      step(context_, pointers[i], series[i].stride, rows_.count);
+    }
   }
-  void multiply(float value, std::string_view what) const {
-    load(value, what);
-    e_.emit(Op::V_MUL_VF, {t_, t_, factor_, kAllLanes});
+
+  void multiply(const RowSeries& to, const RowSeries& a, const RowSeries& b) const {
+    each(to, a, &b, [&](Gp t, Gp x, Gp y) { e_.emit(Op::V_MUL_VV, {t, x, y, kAllLanes}); });
   }
-  void add(float value, std::string_view what) const {
-    load(value, what);
-    e_.emit(Op::V_ADD_VF, {t_, t_, factor_, kAllLanes});
+  void add(const RowSeries& to, const RowSeries& a, const RowSeries& b) const {
+    each(to, a, &b, [&](Gp t, Gp x, Gp y) { e_.emit(Op::V_ADD_VV, {t, x, y, kAllLanes}); });
+  }
+  // to = a op constant
+  void with(Op op, const RowSeries& to, const RowSeries& a, float constant,
+            std::string_view what) const {
+    HeldFp factor(e_, "constant");
+    context_.constants.load(e_, factor, constant, what);
+    each(to, a, nullptr, [&](Gp t, Gp x, Gp) { e_.emit(op, {t, x, factor, kAllLanes}); });
+  }
+  void scale(const RowSeries& to, const RowSeries& a, float factor, std::string_view what) const {
+    with(Op::V_MUL_VF, to, a, factor, what);
+  }
+  // to = a - constant, or constant - a
+  void subtract(const RowSeries& to, const RowSeries& a, float constant, bool reversed,
+                std::string_view what) const {
+    HeldFp subtrahend(e_, "constant");
+    context_.constants.load(e_, subtrahend, constant, what);
+    each(to, a, nullptr, [&](Gp t, Gp x, Gp) {
+      e_.emit(Op::V_SUB_VF, {t, x, subtrahend, kAllLanes, reversed ? 1U : 0U});
+    });
   }
 
   // t = 1 / (1 + exp(from))
-  void sigmoid_of_negative(Gp from) const {
-    e_.emit(Op::V_EXP_V, {t_, from, kAllLanes});
-    e_.emit(Op::V_ADD_VF, {t_, t_, one_, kAllLanes});
-    e_.emit(Op::V_RECI_V, {t_, t_, kAllLanes});
+  void sigmoid_of_negative(const RowSeries& from) const {
+    each(t_, from, nullptr, [&](Gp t, Gp x, Gp) { e_.emit(Op::V_EXP_V, {t, x, kAllLanes}); });
+    with(Op::V_ADD_VF, t_, t_, 1.0F, "1");
+    each(t_, t_, nullptr, [&](Gp t, Gp x, Gp) { e_.emit(Op::V_RECI_V, {t, x, kAllLanes}); });
   }
 
   // to = gate [* up] * t
   void finish() const {
-    Gp product = rows_.gate;
-    if (gated_) e_.emit(Op::V_MUL_VV, {product, product, rows_.up, kAllLanes});
-    e_.emit(Op::V_MUL_VV, {rows_.to, product, t_, kAllLanes});
+    if (gated_) multiply(rows_.gate, rows_.gate, rows_.up);
+    multiply(rows_.to, rows_.gate, t_);
   }
 
   // With g = -gate and u = -up: gate * sigmoid(gate) * up = g * u / (1 + exp(g)).
@@ -79,8 +116,7 @@ class ActivationRow {
       sigmoid_of_negative(rows_.gate);
       return finish();
     }
-    load(-1.0F, "-1");
-    e_.emit(Op::V_MUL_VF, {t_, rows_.gate, factor_, kAllLanes});
+    scale(t_, rows_.gate, -1.0F, "-1");
     sigmoid_of_negative(t_);
     finish();
   }
@@ -89,10 +125,10 @@ class ActivationRow {
   void gelu_tanh() const {
     constexpr float kTwiceRoot = 1.5957691216057308F;  // 2 sqrt(2 / pi)
     constexpr float kCubic = 0.044715F;
-    e_.emit(Op::V_MUL_VV, {t_, rows_.gate, rows_.gate, kAllLanes});
-    multiply(-kTwiceRoot * kCubic, "-2 sqrt(2 / pi) 0.044715");
-    add(-kTwiceRoot, "-2 sqrt(2 / pi)");
-    e_.emit(Op::V_MUL_VV, {t_, t_, rows_.gate, kAllLanes});
+    multiply(t_, rows_.gate, rows_.gate);
+    scale(t_, t_, -kTwiceRoot * kCubic, "-2 sqrt(2 / pi) 0.044715");
+    with(Op::V_ADD_VF, t_, t_, -kTwiceRoot, "-2 sqrt(2 / pi)");
+    multiply(t_, t_, rows_.gate);
     sigmoid_of_negative(t_);
     finish();
   }
@@ -100,14 +136,11 @@ class ActivationRow {
   // The normal distribution function is sigmoid(x p(x^2)); p is a polynomial fitted to its logit.
   void gelu_erf() const {
     e_.comment("gelu: the logit of the normal distribution function as a polynomial");
-    HeldGp square(e_, "square");
-    e_.set(square, context_.row(context_.plan.scratch, 2), "square");
-    e_.emit(Op::V_MUL_VV, {square, rows_.gate, rows_.gate, kAllLanes});
-    load(-kErfLogit.back(), "leading coefficient");
-    e_.emit(Op::V_MUL_VF, {t_, square, factor_, kAllLanes});
+    multiply(other_, rows_.gate, rows_.gate);
+    scale(t_, other_, -kErfLogit.back(), "leading coefficient");
     for (std::size_t i = kErfLogit.size() - 1; i-- > 0;) {
-      add(-kErfLogit[i], "coefficient");
-      e_.emit(Op::V_MUL_VV, {t_, t_, i == 0 ? rows_.gate : Gp(square), kAllLanes});
+      with(Op::V_ADD_VF, t_, t_, -kErfLogit[i], "coefficient");
+      multiply(t_, t_, i == 0 ? rows_.gate : other_);
     }
     sigmoid_of_negative(t_);
     finish();
@@ -117,9 +150,8 @@ class ActivationRow {
     clamp_above(rows_.gate, activation_.limit);
     clamp_above(rows_.up, activation_.limit);
     clamp_below(rows_.up, -activation_.limit);
-    e_.emit(Op::V_ADD_VF, {rows_.up, rows_.up, one_, kAllLanes}, "up + 1");
-    load(-activation_.alpha, "-alpha");
-    e_.emit(Op::V_MUL_VF, {t_, rows_.gate, factor_, kAllLanes});
+    with(Op::V_ADD_VF, rows_.up, rows_.up, 1.0F, "up + 1");
+    scale(t_, rows_.gate, -activation_.alpha, "-alpha");
     sigmoid_of_negative(t_);
     finish();
   }
@@ -132,25 +164,22 @@ class ActivationRow {
   }
 
   // x = x where it is below (above) the limit, else the limit: both times a step of 0 or 1.
-  void clamp_above(Gp x, float limit) const { clamp(x, limit, steepness(), Op::V_MIN_VF); }
-  void clamp_below(Gp x, float limit) const { clamp(x, limit, -steepness(), Op::V_MAX_VF); }
+  void clamp_above(const RowSeries& x, float limit) const {
+    clamp(x, limit, steepness(), Op::V_MIN_VF);
+  }
+  void clamp_below(const RowSeries& x, float limit) const {
+    clamp(x, limit, -steepness(), Op::V_MAX_VF);
+  }
 
-  void clamp(Gp x, float limit, float steep, Op instruction) const {
-    load(limit, "limit");
-    if (context_.dialect.has(Extension::MinMax)) {
-      return e_.emit(instruction, {x, x, factor_, kAllLanes});
-    }
-    HeldFp slope(e_, "steep");
-    HeldGp rest(e_, "limit where it holds");
-    e_.set(rest, context_.row(context_.plan.scratch), "scratch");
-    context_.constants.load(e_, slope, steep, "steep");
-    e_.emit(Op::V_SUB_VF, {t_, x, factor_, kAllLanes, 0});
-    e_.emit(Op::V_MUL_VF, {t_, t_, slope, kAllLanes});
+  void clamp(const RowSeries& x, float limit, float steep, Op instruction) const {
+    if (context_.dialect.has(Extension::MinMax)) return with(instruction, x, x, limit, "limit");
+    subtract(t_, x, limit, false, "limit");
+    scale(t_, t_, steep, "steep");
     sigmoid_of_negative(t_);
-    e_.emit(Op::V_MUL_VV, {x, x, t_, kAllLanes});
-    e_.emit(Op::V_SUB_VF, {rest, t_, one_, kAllLanes, 1}, "1 - step");
-    e_.emit(Op::V_MUL_VF, {rest, rest, factor_, kAllLanes});
-    e_.emit(Op::V_ADD_VV, {x, x, rest, kAllLanes});
+    multiply(x, x, t_);
+    subtract(other_, t_, 1.0F, true, "1 - step");
+    scale(other_, other_, limit, "limit");
+    add(x, x, other_);
   }
 
   const KernelContext& context_;
@@ -158,16 +187,15 @@ class ActivationRow {
   const ActivationShape& activation_;
   bool gated_;
   const ActivationRows& rows_;
-  HeldFp one_;
-  HeldFp factor_;
-  HeldGp t_;
+  RowSeries t_;
+  RowSeries other_;
 };
 
 }  // namespace
 
 void emit_activation(const KernelContext& context, const ActivationShape& activation, bool gated,
                      const ActivationRows& rows) {
-  ActivationRow(context, activation, gated, rows).emit();
+  ActivationStages(context, activation, gated, rows).emit();
 }
 
 }  // namespace plena

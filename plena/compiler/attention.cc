@@ -6,6 +6,9 @@
 // walked; the last one is masked, and with a window the first one too. Where the K and V tiles of
 // the whole context fit Matrix SRAM they are loaded once for all tokens of the block.
 
+#include <algorithm>
+#include <deque>
+#include <functional>
 #include <string_view>
 
 #include "plena/compiler/kernels.h"
@@ -196,7 +199,7 @@ class AttentionTile {
 
   // The tiles of all rows of a head at the same positions.
   void stage_keys(Gp key, Gp tile) const {
-    e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
+    e_.set(tile, context_.tile(context_.plan.cache_stage), "tiles in use");
     {
       Loop rows(e_, layout_.span, "rows of a head");
       e_.emit(Op::H_PREFETCH_M, {tile, key, kCacheBase, kContiguous, kKeyValue});
@@ -205,7 +208,7 @@ class AttentionTile {
     }
     if (layout_.span == 1) return;
     e_.retreat(key, layout_.span * context_.plan.cache_stride);
-    e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
+    e_.set(tile, context_.tile(context_.plan.cache_stage), "tiles in use");
   }
 
   // Scores of all heads with one tile of positions, whose rows of a head are `stride` apart.
@@ -262,59 +265,113 @@ class AttentionTile {
     step(context_, score, vlen_, head_count());
   }
 
+  // Heads whose softmax runs side by side, so that one's results arrive while the others' issue.
+  [[nodiscard]] std::uint64_t batch() const {
+    constexpr std::uint64_t kMostSideBySide = 4;
+    std::uint64_t heads = std::min(head_count(), kMostSideBySide);
+    while (head_count() % heads != 0) --heads;
+    return heads;
+  }
+
   // Per head: scores become exp(score - maximum), and 1 / sum of them goes to FP_MEM.
   void weigh_positions() const {
     e_.comment("softmax; 1 / sum is left for the outputs");
-    HeldGp head_scores(e_, "scores of the head");
+    HeldGp head_scores(e_, "scores of the heads");
     HeldGp scale(e_, "entry of 1 / sum");
     std::optional<HeldGp> sink;
-    e_.set(head_scores, context_.row(context_.plan.scores), "scores of the head");
+    e_.set(head_scores, context_.row(context_.plan.scores), "scores of the heads");
     e_.set(scale, context_.plan.head_scales.first, "entries of 1 / sum");
     if (op_.sinks) {
       sink.emplace(e_, "sink");
       load_kept(context_, *sink, context_.plan.sinks_at, "sinks of this tile's heads");
     }
-    Loop heads(e_, head_count(), "heads");
-    weigh_head(head_scores, scale, sink);
-    e_.advance(head_scores, vlen_);
-    e_.advance(scale, 1);
-    if (sink) e_.advance(*sink, 1);
+    Loop batches(e_, head_count() / batch(), "heads side by side");
+    {
+      const Batch heads(e_, batch());
+      find_maxima(head_scores, heads, sink);
+      exponentiate(head_scores, heads);
+      add_up(head_scores, heads, scale, sink);
+    }
+    e_.advance(head_scores, batch() * vlen_);
+    e_.advance(scale, batch());
+    if (sink) e_.advance(*sink, batch());
   }
 
-  void weigh_head(Gp head_scores, Gp scale, const std::optional<HeldGp>& sink) const {
+  // A row pointer and a scalar for each head of a batch.
+  struct Batch {
+    Batch(Emitter& e, std::uint64_t heads) {
+      for (std::uint64_t i = 0; i < heads; ++i) {
+        rows.emplace_back(e, "scores");
+        scalars.emplace_back(e, "maximum, sum");
+      }
+    }
+    std::deque<HeldGp> rows;
+    std::deque<HeldFp> scalars;
+    [[nodiscard]] std::size_t size() const { return rows.size(); }
+  };
+
+  // Walks the rows of all heads of a batch through the tiles of positions.
+  void walk(Gp head_scores, const Batch& heads, const std::function<void()>& body) const {
     HeldGp end(e_, "end of the scores");
-    HeldGp score(e_, "scores");
-    HeldFp most(e_, "maximum");
-    HeldFp sum(e_, "sum");
     load_kept(context_, end, context_.plan.score_span, "span of the scores");
     e_.emit(Op::S_ADD_INT, {end, end, head_scores});
-    if (sink) {
-      e_.emit(Op::S_LD_FP, {most, *sink, 0}, "sink");
-      e_.emit(Op::S_ADD_FP, {sum, most, kZeroFp});
-    } else {
-      context_.constants.load(e_, most, context_.plan.lowest_score, "lowest");
-      e_.emit(Op::S_ADD_FP, {sum, kZeroFp, kZeroFp}, "sum = 0");
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      e_.offset(heads.rows[i], head_scores, i * vlen_);
     }
-    e_.copy(score, head_scores);
+    WalkLoop tiles(e_, heads.rows[0], end, "tiles of positions");
+    body();
+    for (const HeldGp& row : heads.rows) e_.advance(row, score_stride());
+  }
+
+  void find_maxima(Gp head_scores, const Batch& heads, const std::optional<HeldGp>& sink) const {
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      if (sink) {
+        e_.emit(Op::S_LD_FP, {heads.scalars[i], *sink, i}, "sink");
+      } else {
+        context_.constants.load(e_, heads.scalars[i], context_.plan.lowest_score, "lowest");
+      }
+    }
+    walk(head_scores, heads, [&] {
+      for (std::size_t i = 0; i < heads.size(); ++i) {
+        e_.emit(Op::V_RED_MAX, {heads.scalars[i], heads.rows[i], kAllLanes});
+      }
+    });
+  }
+
+  void exponentiate(Gp head_scores, const Batch& heads) const {
+    walk(head_scores, heads, [&] {
+      for (std::size_t i = 0; i < heads.size(); ++i) {
+        const HeldGp& row = heads.rows[i];
+        e_.emit(Op::V_SUB_VF, {row, row, heads.scalars[i], kAllLanes, 0});
+      }
+      for (const HeldGp& row : heads.rows) e_.emit(Op::V_EXP_V, {row, row, kAllLanes});
+    });
+  }
+
+  void add_up(Gp head_scores, const Batch& heads, Gp scale,
+              const std::optional<HeldGp>& sink) const {
     {
-      WalkLoop tiles(e_, score, end, "tiles of positions");
-      e_.emit(Op::V_RED_MAX, {most, score, kAllLanes});
-      e_.advance(score, score_stride());
+      const HeldFp weight(e_, "sink");
+      for (std::size_t i = 0; i < heads.size(); ++i) {
+        const HeldFp& sum = heads.scalars[i];
+        if (sink) {
+          e_.emit(Op::S_LD_FP, {weight, *sink, i}, "sink");
+          e_.emit(Op::S_SUB_FP, {sum, weight, sum});
+          e_.emit(Op::S_EXP_FP, {sum, sum}, "weight of the sink");
+        } else {
+          e_.emit(Op::S_ADD_FP, {sum, kZeroFp, kZeroFp}, "sum = 0");
+        }
+      }
     }
-    if (sink) {
-      e_.emit(Op::S_SUB_FP, {sum, sum, most});
-      e_.emit(Op::S_EXP_FP, {sum, sum}, "weight of the sink");
+    walk(head_scores, heads, [&] {
+      for (std::size_t i = 0; i < heads.size(); ++i) {
+        e_.emit(Op::V_RED_SUM, {heads.scalars[i], heads.rows[i]});
+      }
+    });
+    for (const HeldFp& sum : heads.scalars) e_.emit(Op::S_RECI_FP, {sum, sum});
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      e_.emit(Op::S_ST_FP, {heads.scalars[i], scale, i});
     }
-    e_.copy(score, head_scores);
-    {
-      WalkLoop tiles(e_, score, end, "tiles of positions");
-      e_.emit(Op::V_SUB_VF, {score, score, most, kAllLanes, 0});
-      e_.emit(Op::V_EXP_V, {score, score, kAllLanes});
-      e_.emit(Op::V_RED_SUM, {sum, score});
-      e_.advance(score, score_stride());
-    }
-    e_.emit(Op::S_RECI_FP, {sum, sum});
-    e_.emit(Op::S_ST_FP, {sum, scale, 0});
   }
 
   // Per head: the products with V added up in the array.
@@ -355,7 +412,7 @@ class AttentionTile {
     HeldGp end(e_, "end of V");
     cache_.set_region_walk(value, end, layout_.key_rows() + row, token_, token_);
     HeldGp tile(e_, "tile");
-    e_.set(tile, context_.tile(context_.plan.stage), "tile in use");
+    e_.set(tile, context_.tile(context_.plan.cache_stage), "tile in use");
     e_.copy(score, head_scores);
     WalkLoop tiles(e_, value, end, "tiles of positions");
     e_.emit(Op::H_PREFETCH_M, {tile, value, kCacheBase, kContiguous, kKeyValue});
@@ -372,35 +429,45 @@ class AttentionTile {
     e_.set(scale, context_.plan.head_scales.first, "entries of 1 / sum");
     Loop heads(e_, head_count(), "heads");
     e_.emit(Op::S_LD_FP, {factor, scale, 0});
-    {
-      Loop rows(e_, layout_.span, "rows of a head");
-      e_.emit(Op::V_MUL_VF, {output, output, factor, kAllLanes});
-      e_.advance(output, vlen_);
-    }
     e_.advance(scale, 1);
+    Loop rows(e_, layout_.span, "rows of a head");
+    e_.emit(Op::V_MUL_VF, {output, output, factor, kAllLanes});
+    e_.advance(output, vlen_);
   }
 
-  // to[group] = the outputs of its slots, each in its own lanes.
-  void gather_outputs() const {
-    e_.comment("outputs of the heads, each in its own lanes");
-    HeldGp out(e_, "attention");
+  // Each head's output in its own lanes only.
+  void cut_outputs() const {
     HeldGp head(e_, "output");
     HeldGp selector(e_, "selector");
-    set_rows(out, op_.to, 0, "attention");
-    e_.set(selector, context_.row(context_.plan.selectors), "zeros, slot selectors");
-    {
-      Loop groups(e_, layout_.groups, "groups");
-      e_.emit(Op::V_ADD_VF, {out, selector, kZeroFp, kAllLanes}, "zeros");
-      step(context_, out, vlen_, layout_.groups);
-    }
+    e_.set(selector, context_.row(context_.plan.selectors), "slot selectors");
     e_.set(head, context_.row(context_.plan.heads), "outputs head by head");
     Loop slots(e_, layout_.slots, "slots");
     e_.advance(selector, vlen_);
-    if (layout_.groups > 1) set_rows(out, op_.to, 0, "attention");
     Loop groups(e_, layout_.groups, "groups");
     e_.emit(Op::V_MUL_VV, {head, head, selector, kAllLanes});
-    e_.emit(Op::V_ADD_VV, {out, out, head, kAllLanes});
     e_.advance(head, vlen_);
+  }
+
+  // to[group] = the outputs of its slots.
+  void gather_outputs() const {
+    e_.comment("outputs of the heads, each in its own lanes");
+    cut_outputs();
+    HeldGp out(e_, "attention");
+    HeldGp head(e_, "output");
+    HeldGp zeros(e_, "zeros");
+    set_rows(out, op_.to, 0, "attention");
+    e_.set(zeros, context_.row(context_.plan.selectors), "zeros");
+    e_.set(head, context_.row(context_.plan.heads), "outputs head by head");
+    Loop groups(e_, layout_.groups, "groups");
+    e_.emit(Op::V_ADD_VF, {out, zeros, kZeroFp, kAllLanes}, "zeros");
+    {
+      HeldGp slot(e_, "output of the slot");
+      e_.copy(slot, head);
+      Loop slots(e_, layout_.slots, "slots");
+      e_.emit(Op::V_ADD_VV, {out, out, slot, kAllLanes});
+      e_.advance(slot, layout_.groups * vlen_);
+    }
+    step(context_, head, vlen_, layout_.groups);
     step(context_, out, vlen_, layout_.groups);
   }
 

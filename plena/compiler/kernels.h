@@ -35,6 +35,16 @@ inline constexpr std::uint64_t kActivation = 0;  // H_PREFETCH_V
 inline constexpr std::uint64_t kKeyValue = 1;
 inline constexpr std::uint64_t kAllLanes = 0;  // rmask
 
+/// What one product tells the next: weight tiles of it that are on their way already.
+struct WeightPipeline {
+  std::uint64_t loaded =
+      0;  // tiles, from the start of a slot on; the stream's pointer is behind them
+  unsigned slot = 0;
+  // For the product that is emitted now: what the one behind it starts with, 0 where nobody knows.
+  std::uint64_t next_tiles = 0;
+  bool next_in_first_slot = false;
+};
+
 /// What every kernel works with.
 struct KernelContext {
   Emitter& emitter;
@@ -44,6 +54,7 @@ struct KernelContext {
   const TiledGraph& tiled;
   const MemoryPlan& plan;
   const PlanInput& tables;
+  WeightPipeline& pipeline;
   std::uint32_t tokens = 1;  // of the block
   Gp weights;                // element of the next tile of the weight stream; products move it on
 
@@ -114,6 +125,19 @@ struct TiledProduct {
 };
 void emit_tiled_product(const KernelContext& context, const TiledProduct& product);
 
+/// How a product's tiles come into a slot of Matrix SRAM: the tiles of `outputs` output tiles at a
+/// time or, where one has too many, `chunks` chunks of `inputs` tiles.
+struct TileGroup {
+  std::uint64_t inputs = 1;
+  std::uint64_t chunks = 1;
+  std::uint64_t outputs = 1;
+  std::uint64_t first_tiles = 0;  // of the first group
+};
+TileGroup tile_group(const MemoryPlan& plan, std::uint64_t input_tiles, std::uint64_t output_tiles);
+
+/// Starts the weight pipeline: `tiles` tiles of the stream to the first slot.
+void load_first_tiles(const KernelContext& context, std::uint64_t tiles);
+
 /// A gated or plain feed-forward layer up to its down product; see FeedForwardOp.
 struct TiledFeedForward {
   Gp stream;
@@ -122,12 +146,19 @@ struct TiledFeedForward {
 void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
                        const TiledFeedForward& tiled);
 
-/// to = activation(gate) [* up] for one row. `gate` and `up` are overwritten; for SiLU they hold
-/// the negatives (graph.h says where the sign is folded in).
+/// Rows of Vector SRAM at equal distances.
+struct RowSeries {
+  std::uint64_t first = 0;   // address
+  std::uint64_t stride = 0;  // elements from one to the next
+};
+
+/// to = activation(gate) [* up] for `count` rows, one instruction of all of them after the other.
+/// `gate` and `up` are overwritten; FeedForwardOp says what sign they have.
 struct ActivationRows {
-  Gp gate;
-  Gp up;  // unused where the layer is not gated
-  Gp to;
+  std::uint64_t count = 0;
+  RowSeries gate;
+  RowSeries up;  // unused where the layer is not gated
+  RowSeries to;
 };
 void emit_activation(const KernelContext& context, const ActivationShape& activation, bool gated,
                      const ActivationRows& rows);

@@ -113,7 +113,14 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
   }
   plan.heads = plan.vram.place("queries head by head", heads);
   plan.scores = plan.vram.place("scores", tiled.context_tiles * heads);
-  plan.gate = plan.vram.place("gate, up", 2 * tokens);
+  const std::uint64_t hidden = tokens * tiled.hidden_tiles;
+  plan.gate = plan.vram.place("gate, up", 2 * hidden);
+  plan.activation = plan.vram.place("stages of the activation", 2 * hidden);
+  if (tiled.rotates()) {
+    plan.rotated = plan.vram.place("q, k between products",
+                                   tokens * (tiled.heads.query_rows() + tiled.heads.key_rows()));
+  }
+  plan.partials = plan.vram.place("partial sums", std::max<std::uint64_t>(tokens, tiled.dim_tiles));
   plan.scratch = plan.vram.place("scratch", 3);
   plan.mask = plan.vram.place("causal mask", tokens + slack);
   for (const std::uint32_t window : tiled.windows) {
@@ -139,22 +146,31 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
   }
 }
 
-void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens,
-                 const Settings& settings) {
-  const std::uint64_t fetched = settings.hbm_m_prefetch_amount / settings.mlen;
+// Two slots of weight tiles, as large as a quarter of what there is allows, or one; then the
+// cache's.
+void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings) {
+  constexpr std::uint64_t kLeastUseful = 8;  // transfers that may be under way
+  const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
+  const std::uint64_t span = tiled.heads.span;
   if (tiled.rotates()) plan.rotation = plan.mram.place("RoPE permutation", 1);
-  // A block of tokens shares the weight tiles of an output tile: as many as half the memory holds.
-  const std::uint64_t shared =
-      tokens == 1 ? 1 : std::min<std::uint64_t>(tiled.most_inputs, plan.mram.capacity() / 2);
-  plan.stage = plan.mram.place("tiles in use",
-                               std::max<std::uint64_t>(shared, tiled.heads.span) + fetched - 1);
-  const std::uint64_t wanted = std::uint64_t{tiled.context_tiles} * tiled.heads.span;
-  const std::uint64_t slack = fetched - 1;
-  const std::uint64_t left =
+  const std::uint64_t room =
       plan.mram.capacity() - std::min(plan.mram.used(), plan.mram.capacity());
-  if (2 * (wanted + slack) > left) return;
-  plan.key_tiles = plan.mram.place("K tiles", wanted + slack);
-  plan.value_tiles = plan.mram.place("V tiles", wanted + slack);
+  const std::uint64_t wanted = std::max<std::uint64_t>(tiled.most_inputs, kLeastUseful);
+  plan.slot_tiles = std::clamp<std::uint64_t>(room / 4, 1, wanted);
+  plan.slot_pitch = plan.slot_tiles + slack;
+  plan.slots = 2 * plan.slot_pitch + span + slack <= room ? 2 : 1;
+  if (plan.slots == 1) {
+    plan.slot_tiles = 1;
+    plan.stage = plan.mram.place("tiles in use", span + slack);
+    plan.cache_stage = plan.stage;
+    return;
+  }
+  plan.stage = plan.mram.place("slots of weight tiles", 2 * plan.slot_pitch);
+  plan.cache_stage = plan.mram.place("cache tiles in use", span + slack);
+  const std::uint64_t context = std::uint64_t{tiled.context_tiles} * span + slack;
+  if (2 * context > plan.mram.capacity() - plan.mram.used()) return;
+  plan.key_tiles = plan.mram.place("K tiles", context);
+  plan.value_tiles = plan.mram.place("V tiles", context);
 }
 
 void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens) {
@@ -255,7 +271,7 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
     return tl::unexpected(placed.error());
   }
   place_vector_rows(plan, graph, input, settings);
-  place_tiles(plan, graph, input.tokens, settings);
+  place_tiles(plan, graph, settings);
   place_scalars(plan, graph, input.tokens);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());
   return plan;

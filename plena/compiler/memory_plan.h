@@ -100,7 +100,10 @@ struct MemoryPlan {
   std::vector<Block> values;  // by ValueId, [tokens][rows]
   Block heads;                // [heads of a tile] queries, each alone in its row
   Block scores;               // [context tiles][heads of a tile]
-  Block gate;                 // [tokens][2] gate and up of one hidden tile
+  Block gate;                 // [tokens][2 hidden tiles] gate and up in turn
+  Block activation;           // [2][tokens][hidden tiles] between the stages of an activation
+  Block rotated;              // [tokens][query rows, key rows] on their way through RoPE
+  Block partials;             // [tokens] of one output tile, to be added
   Block scratch;              // [3]
   Block mask;                 // [tokens] 0 up to the position, else a very negative number
   Block position_rows;        // [tokens] cosines and sines of each table, then the embedding
@@ -110,8 +113,12 @@ struct MemoryPlan {
   Block expert_vectors;       // of the expert
 
   // Matrix SRAM, in tiles.
-  Block rotation;     // [1] the signed permutation of RoPE, loaded once a token
-  Block stage;        // tiles one H_PREFETCH_M fills, for each row of a head
+  Block rotation;                // [1] the signed permutation of RoPE, loaded once a token
+  Block stage;                   // slots of weight tiles
+  std::uint64_t slots = 1;       // 2: one is filled while the other is in use
+  std::uint64_t slot_tiles = 1;  // that a slot holds
+  std::uint64_t slot_pitch = 1;  // tiles from one slot to the next
+  Block cache_stage;  // [rows of a head] K or V tiles in use where the context's do not fit
   Block key_tiles;    // [rows of a head][context tiles] K of a tile of lanes; empty where K and V
   Block value_tiles;  // of the whole context do not fit; V likewise
 

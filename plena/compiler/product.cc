@@ -1,6 +1,10 @@
-// Dense products: tiles of weights stream through Matrix SRAM once, in the order they are stored.
+// Dense products: tiles of weights stream through Matrix SRAM in the order they are stored.
+//
+// Matrix SRAM has two slots for them. While the array works on a group of tiles in one, the next
+// group comes into the other; behind the last group of a product comes the first one of the next.
 
 #include <algorithm>
+#include <utility>
 
 #include "plena/compiler/kernels.h"
 
@@ -14,115 +18,303 @@ class ProductLoops {
       : context_(context),
         e_(context.emitter),
         product_(product),
+        group_(tile_group(context.plan, product.input_tiles, product.output_tiles)),
+        pipeline_(context.pipeline),
+        streams_(product.stream.index == context.weights.index),
         vlen_(context.settings.vlen),
         tile_elements_(context.tiled.tile_elements()) {}
 
   void emit() {
     HeldGp y(e_, "output");
+    HeldGp current(e_, "slot in use");
     std::optional<HeldGp> bias;
-    e_.set(y, product_.outputs, "output");
-    if (product_.bias) {
+    const bool one = context_.tokens == 1;
+    e_.set(y, one && product_.add ? context_.row(context_.plan.partials) : product_.outputs,
+           "output");
+    if (product_.bias && !one) {
       bias.emplace(e_, "bias");
       e_.set(*bias, *product_.bias, "bias");
     }
-    Loop over_outputs(e_, product_.output_tiles, "output tiles");
-    if (context_.tokens == 1) {
-      emit_streaming(y, bias);
+    load_first();
+    e_.set(current, slot(slot_), "slot in use");
+    if (group_.chunks == 1) {
+      emit_groups(current, y, bias);
     } else {
-      emit_block(y, bias);
+      emit_chunks(current, y, bias);
     }
+    if (one) finish_token();
+  }
+
+ private:
+  [[nodiscard]] bool double_buffered() const { return context_.plan.slots == 2; }
+  [[nodiscard]] std::uint64_t slot(unsigned index) const {
+    return (context_.plan.stage.first + index * context_.plan.slot_pitch) * tile_elements_;
+  }
+
+  void load(Gp to, std::uint64_t tiles) const {
+    Loop loop(e_, tiles, "tiles to load");
+    e_.emit(Op::H_PREFETCH_M, {to, product_.stream, kWeightsBase, kContiguous, kWeights});
+    e_.advance(product_.stream, tile_elements_);
+    step(context_, to, tile_elements_, tiles);
+  }
+  void load_slot(unsigned index, std::uint64_t skipped, std::uint64_t tiles) const {
+    if (tiles == 0) return;
+    HeldGp to(e_, "slot to fill");
+    e_.set(to, slot(index) + skipped * tile_elements_, "slot to fill");
+    load(to, tiles);
+  }
+
+  // What the product before has not loaded of the first group.
+  void load_first() {
+    std::uint64_t loaded = 0;
+    if (streams_) {
+      loaded = std::exchange(pipeline_.loaded, 0);
+      slot_ = loaded != 0 ? pipeline_.slot : 0;
+    }
+    if (!double_buffered()) return;
+    if (loaded > group_.first_tiles) {
+      e_.retreat(product_.stream, (loaded - group_.first_tiles) * tile_elements_,
+                 "tiles that the next product loads itself");
+    } else {
+      load_slot(slot_, loaded, group_.first_tiles - loaded);
+    }
+  }
+
+  // The tiles of the step to come, while those in `current` are multiplied; with one slot those of
+  // this step.
+  void load_ahead(Gp current, std::uint64_t next, std::uint64_t now) const {
+    HeldGp to(e_, "slot to fill");
+    if (!double_buffered()) {
+      e_.copy(to, current);
+      return load(to, now);
+    }
+    e_.set(to, slot(0) + slot(1));
+    e_.emit(Op::S_SUB_INT, {to, to, current}, "the other slot");
+    load(to, next);
+  }
+  void swap(Gp current) const {
+    if (!double_buffered()) return;
+    HeldGp both(e_, "both slots");
+    e_.set(both, slot(0) + slot(1));
+    e_.emit(Op::S_SUB_INT, {current, both, current}, "the other slot");
+  }
+
+  // The last step of a product, whose tiles are in slot `at`: first, or last where they go to the
+  // same slot, the first tiles of the next product.
+  template <class Multiply>
+  void last_step(Gp current, unsigned at, std::uint64_t tiles, Multiply&& multiply) {
+    if (!double_buffered()) {
+      load_ahead(current, 0, tiles);
+      return multiply();
+    }
+    const std::uint64_t next = streams_ ? pipeline_.next_tiles : 0;
+    const unsigned target = pipeline_.next_in_first_slot ? 0 : 1 - at;
+    if (target != at) load_slot(target, 0, next);
+    multiply();
+    if (target == at) load_slot(target, 0, next);
+    if (!streams_) return;
+    pipeline_.loaded = next;
+    pipeline_.slot = target;
+  }
+
+  // Groups of outputs whose tiles fit a slot.
+  void emit_groups(Gp current, Gp y, const std::optional<HeldGp>& bias) {
+    const std::uint64_t inputs = product_.input_tiles;
+    const std::uint64_t whole = product_.output_tiles / group_.outputs;
+    const std::uint64_t rest = product_.output_tiles % group_.outputs;
+    const std::uint64_t tiles = group_.outputs * inputs;
+    if (rest != 0) {
+      load_ahead(current, tiles, rest * inputs);
+      multiply_outputs(current, y, bias, rest);
+      swap(current);
+    }
+    if (whole > 1) {
+      Loop groups(e_, whole - 1, "groups of output tiles");
+      load_ahead(current, tiles, tiles);
+      multiply_outputs(current, y, bias, group_.outputs);
+      swap(current);
+    }
+    const std::uint64_t steps = whole + (rest != 0 ? 1 : 0);
+    last_step(current, static_cast<unsigned>((slot_ + steps - 1) % 2), tiles,
+              [&] { multiply_outputs(current, y, bias, group_.outputs); });
+  }
+
+  void multiply_outputs(Gp current, Gp y, const std::optional<HeldGp>& bias,
+                        std::uint64_t outputs) const {
+    HeldGp tile(e_, "tile");
+    e_.copy(tile, current);
+    Loop loop(e_, outputs, "output tiles");
+    HeldGp x(e_, "input");
+    e_.set(x, product_.inputs, "input");
+    multiply(tile, x, y, bias, product_.add, product_.input_tiles, true);
+    next_output(y, bias);
+  }
+
+  void next_output(Gp y, const std::optional<HeldGp>& bias) const {
     step(context_, y, vlen_, product_.output_tiles);
     if (bias) step(context_, *bias, vlen_, product_.output_tiles);
   }
 
- private:
-  // An output tile of one token leaves the array: biased, added up or as it is.
-  void write_out(Gp y, const std::optional<HeldGp>& bias, bool add) const {
-    std::optional<HeldGp> partial;
-    if (add) {
-      partial.emplace(e_, "scratch");
-      e_.set(*partial, context_.row(context_.plan.scratch), "scratch");
+  // Output tiles whose inputs do not fit a slot: a chunk of them at a time.
+  void emit_chunks(Gp current, Gp y, const std::optional<HeldGp>& bias) {
+    if (product_.output_tiles > 1) {
+      Loop outputs(e_, product_.output_tiles - 1, "output tiles");
+      HeldGp x(e_, "input");
+      e_.set(x, product_.inputs, "input");
+      chunk(current, x, y, bias, product_.add);
+      {
+        Loop chunks(e_, group_.chunks - 1, "chunks of input tiles");
+        chunk(current, x, y, std::nullopt, true);
+      }
+      end_chunks(y);
+      next_output(y, bias);
     }
-    const Gp written = add ? Gp(*partial) : y;
-    e_.emit(Op::M_MV_WO, {written, 0});
-    if (bias) e_.emit(Op::V_ADD_VV, {written, written, *bias, kAllLanes});
-    if (add) e_.emit(Op::V_ADD_VV, {y, y, written, kAllLanes});
+    HeldGp x(e_, "input");
+    e_.set(x, product_.inputs, "input");
+    chunk(current, x, y, bias, product_.add);
+    if (group_.chunks > 2) {
+      Loop chunks(e_, group_.chunks - 2, "chunks of input tiles");
+      chunk(current, x, y, std::nullopt, true);
+    }
+    const std::uint64_t steps = product_.output_tiles * group_.chunks;
+    last_step(current, static_cast<unsigned>((slot_ + steps - 1) % 2), group_.inputs,
+              [&] { multiply_chunk(current, x, y, std::nullopt, true); });
+    end_chunks(y);
   }
 
-  // One token: every weight tile is used as it comes.
-  void emit_streaming(Gp y, const std::optional<HeldGp>& bias) const {
-    HeldGp x(e_, "input");
+  void chunk(Gp current, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add) const {
+    load_ahead(current, group_.inputs, group_.inputs);
+    multiply_chunk(current, x, y, bias, add);
+    swap(current);
+    e_.advance(x, group_.inputs * vlen_);
+  }
+
+  void multiply_chunk(Gp current, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add) const {
     HeldGp tile(e_, "tile");
-    e_.set(x, product_.inputs, "input");
-    e_.set(tile, context_.tile(context_.plan.stage), "tile in use");
+    HeldGp row(e_, "input");
+    e_.copy(tile, current);
+    e_.copy(row, x);
+    multiply(tile, row, y, bias, add, group_.inputs, false);
+  }
+
+  // One token's chunks add up in the array; those of a block were added one by one.
+  void end_chunks(Gp y) const {
+    if (context_.tokens == 1) e_.emit(Op::M_MV_WO, {y, 0});
+  }
+
+  // Multiplies `tiles` tiles from `tile` on by the inputs from `x` on, for one output tile; moves
+  // both on.
+  void multiply(Gp tile, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add,
+                std::uint64_t tiles, bool complete) const {
+    if (context_.tokens > 1) return multiply_block(tile, x, y, bias, add, tiles);
     {
-      Loop over_inputs(e_, product_.input_tiles, "input tiles");
-      e_.emit(Op::H_PREFETCH_M, {tile, product_.stream, kWeightsBase, kContiguous, kWeights});
+      Loop inputs(e_, tiles, "input tiles");
       e_.emit(Op::M_TMV, {x, tile});
-      e_.advance(product_.stream, tile_elements_);
-      step(context_, x, vlen_, product_.input_tiles);
-    }
-    write_out(y, bias, product_.add);
-  }
-
-  // A block: weight tiles are loaded as many at a time as there is room for, and used by all tokens
-  // before the next ones come.
-  void emit_block(Gp y, const std::optional<HeldGp>& bias) const {
-    const std::uint64_t chunk = chunk_tiles();
-    const std::uint64_t chunks = product_.input_tiles / chunk;
-    HeldGp x(e_, "input");
-    e_.set(x, product_.inputs, "input");
-    emit_chunk(x, y, bias, product_.add, chunk);
-    if (chunks == 1) return;
-    Loop rest(e_, chunks - 1, "further input tiles");
-    e_.advance(x, chunk * vlen_);
-    emit_chunk(x, y, std::nullopt, true, chunk);
-  }
-
-  // The most input tiles that divide them all and fit.
-  [[nodiscard]] std::uint64_t chunk_tiles() const {
-    std::uint64_t chunk = std::min(product_.input_tiles, context_.plan.stage.count);
-    while (product_.input_tiles % chunk != 0) --chunk;
-    return chunk;
-  }
-
-  void emit_chunk(Gp x, Gp y, const std::optional<HeldGp>& bias, bool add,
-                  std::uint64_t chunk) const {
-    HeldGp tile(e_, "tile");
-    {
-      e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
-      Loop load(e_, chunk, "input tiles");
-      e_.emit(Op::H_PREFETCH_M, {tile, product_.stream, kWeightsBase, kContiguous, kWeights});
-      e_.advance(product_.stream, tile_elements_);
       e_.advance(tile, tile_elements_);
+      step(context_, x, vlen_, tiles);
     }
-    HeldGp token_x(e_, "input of the token");
-    HeldGp token_y(e_, "output of the token");
-    e_.copy(token_x, x);
-    e_.copy(token_y, y);
-    Loop tokens(e_, context_.tokens, "tokens");
-    e_.set(tile, context_.tile(context_.plan.stage), "tiles in use");
+    if (complete) e_.emit(Op::M_MV_WO, {y, 0});
+  }
+
+  void multiply_block(Gp tile, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add,
+                      std::uint64_t tiles) const {
     {
-      Loop inputs(e_, chunk, "input tiles");
-      e_.emit(Op::M_TMV, {token_x, tile});
-      e_.advance(token_x, vlen_);
-      step(context_, tile, tile_elements_, chunk);
+      HeldGp to(e_, "result of the token");
+      HeldGp used(e_, "tile");
+      if (add) {
+        e_.set(to, context_.row(context_.plan.partials), "partial sums");
+      } else {
+        e_.copy(to, y);
+      }
+      Loop tokens(e_, context_.tokens, "tokens");
+      e_.copy(used, tile);
+      {
+        Loop inputs(e_, tiles, "input tiles");
+        e_.emit(Op::M_TMV, {x, used});
+        e_.advance(x, vlen_);
+        step(context_, used, tile_elements_, tiles);
+      }
+      e_.emit(Op::M_MV_WO, {to, 0});
+      e_.advance(to, add ? vlen_ : product_.output_stride);
+      if (tiles != product_.input_tiles) e_.advance(x, (product_.input_tiles - tiles) * vlen_);
     }
-    write_out(token_y, bias, add);
-    e_.advance(token_y, product_.output_stride);
-    if (chunk != product_.input_tiles) {
-      e_.advance(token_x, (product_.input_tiles - chunk) * vlen_);
+    e_.advance(tile, tiles * tile_elements_);
+    if (add || bias) finish_block(y, bias, add);
+  }
+
+  // y = [y + partial] [+ bias] of every token.
+  void finish_block(Gp y, const std::optional<HeldGp>& bias, bool add) const {
+    HeldGp to(e_, "output of the token");
+    HeldGp partial(e_, "partial sum");
+    e_.copy(to, y);
+    if (add) e_.set(partial, context_.row(context_.plan.partials), "partial sums");
+    Loop tokens(e_, context_.tokens, "tokens");
+    if (add) e_.emit(Op::V_ADD_VV, {to, to, partial, kAllLanes});
+    if (bias) e_.emit(Op::V_ADD_VV, {to, to, *bias, kAllLanes});
+    e_.advance(to, product_.output_stride);
+    if (add) e_.advance(partial, vlen_);
+  }
+
+  // The same for one token, all output tiles at once.
+  void finish_token() const {
+    if (!product_.add && !product_.bias) return;
+    HeldGp y(e_, "output");
+    HeldGp partial(e_, "partial sum");
+    std::optional<HeldGp> bias;
+    e_.set(y, product_.outputs, "output");
+    e_.set(partial, context_.row(context_.plan.partials), "partial sums");
+    if (product_.bias) {
+      bias.emplace(e_, "bias");
+      e_.set(*bias, *product_.bias, "bias");
     }
+    Loop outputs(e_, product_.output_tiles, "output tiles");
+    const Gp sum = product_.add ? Gp(partial) : Gp(y);
+    if (bias) e_.emit(Op::V_ADD_VV, {sum, sum, *bias, kAllLanes});
+    if (product_.add) e_.emit(Op::V_ADD_VV, {y, y, partial, kAllLanes});
+    next_output(y, bias);
+    if (product_.add) step(context_, partial, vlen_, product_.output_tiles);
   }
 
   const KernelContext& context_;
   Emitter& e_;
   const TiledProduct& product_;
+  TileGroup group_;
+  WeightPipeline& pipeline_;
+  bool streams_;       // the weights follow those of the product before
+  unsigned slot_ = 0;  // of the first group
   std::uint64_t vlen_;
   std::uint64_t tile_elements_;
 };
 
 }  // namespace
+
+TileGroup tile_group(const MemoryPlan& plan, std::uint64_t input_tiles,
+                     std::uint64_t output_tiles) {
+  constexpr std::uint64_t kTransfersUnderWay = 8;  // that the machine's queue holds by default
+  TileGroup group;
+  group.inputs = std::min(input_tiles, plan.slot_tiles);
+  while (input_tiles % group.inputs != 0) --group.inputs;
+  group.chunks = input_tiles / group.inputs;
+  if (group.chunks == 1) {
+    const std::uint64_t most = std::min(plan.slot_tiles, std::max(kTransfersUnderWay, input_tiles));
+    group.outputs = std::clamp<std::uint64_t>(most / input_tiles, 1, output_tiles);
+  }
+  const std::uint64_t rest = output_tiles % group.outputs;
+  group.first_tiles = group.inputs * (rest != 0 ? rest : group.outputs);
+  return group;
+}
+
+void load_first_tiles(const KernelContext& context, std::uint64_t tiles) {
+  if (tiles == 0 || context.plan.slots < 2) return;
+  Emitter& e = context.emitter;
+  const std::uint64_t tile_elements = context.tiled.tile_elements();
+  HeldGp to(e, "slot to fill");
+  e.set(to, context.plan.stage.first * tile_elements, "slot to fill");
+  Loop loop(e, tiles, "first weight tiles");
+  e.emit(Op::H_PREFETCH_M, {to, context.weights, kWeightsBase, kContiguous, kWeights});
+  e.advance(context.weights, tile_elements);
+  step(context, to, tile_elements, tiles);
+}
 
 void emit_tiled_product(const KernelContext& context, const TiledProduct& product) {
   ProductLoops(context, product).emit();

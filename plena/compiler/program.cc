@@ -1,5 +1,6 @@
 #include "plena/compiler/program.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -47,15 +48,70 @@ void advance_layer(const KernelContext& context) {
   }
 }
 
+// Tiles that a product starts with; 0 for what reads no weights from the stream one by one.
+struct FirstTiles {
+  const KernelContext& context;
+
+  std::uint64_t operator()(const ProductOp& op) const {
+    std::uint64_t outputs = 0;
+    for (const MatrixUse& use : op.matrices) outputs += context.tiled.rows(use.outputs, use.width);
+    return tile_group(context.plan, context.tiled.rows(op.from), outputs).first_tiles;
+  }
+  std::uint64_t operator()(const FeedForwardOp& op) const {
+    const std::uint64_t outputs = (op.gated ? 2U : 1U) * context.tiled.rows(op.to);
+    return tile_group(context.plan, context.tiled.rows(op.from), outputs).first_tiles;
+  }
+  template <class Other>
+  std::uint64_t operator()(const Other&) const {
+    return 0;
+  }
+};
+
+bool reads_weights(const Operator& op) {
+  return std::holds_alternative<ProductOp>(op) || std::holds_alternative<FeedForwardOp>(op) ||
+         std::holds_alternative<ExpertsOp>(op);
+}
+
+// What the first product of any layer starts with; 0 where layers do not end with a product, so
+// that nobody could load it.
+std::uint64_t first_tiles_of_layers(const KernelContext& context) {
+  std::uint64_t tiles = 0;
+  for (const LayerKind& kind : context.tiled.graph->kinds) {
+    const auto first = std::ranges::find_if(kind.operators, reads_weights);
+    const auto last = std::find_if(kind.operators.rbegin(), kind.operators.rend(), reads_weights);
+    if (first == kind.operators.end() || std::holds_alternative<ExpertsOp>(*last)) return 0;
+    const std::uint64_t of_kind = std::visit(FirstTiles{context}, *first);
+    if (tiles != 0 && of_kind != tiles) return 0;
+    tiles = of_kind;
+  }
+  return tiles;
+}
+
+// Emits operators; each product loads the first tiles of the next one, and the last of them
+// `behind` tiles of whatever follows.
+void emit_operators(const KernelContext& context, const LayerKind& kind, std::uint64_t behind) {
+  for (auto op = kind.operators.begin(); op != kind.operators.end(); ++op) {
+    const auto next = std::find_if(op + 1, kind.operators.end(), reads_weights);
+    const bool last = next == kind.operators.end();
+    context.pipeline.next_tiles = last ? behind : std::visit(FirstTiles{context}, *next);
+    context.pipeline.next_in_first_slot = last;
+    std::visit(EmitOperator{context, kind}, *op);
+  }
+}
+
 void emit_layer(const KernelContext& context, const LayerKind& kind) {
   const RegionScope region(context.emitter, "layer");
+  const std::uint64_t first = context.plan.slots == 2 ? first_tiles_of_layers(context) : 0;
+  context.pipeline.loaded = first;
+  context.pipeline.slot = 0;
   emit_layer_vectors(context, context.tiled.all_rows(kind.vectors));
-  for (const Operator& op : kind.operators) std::visit(EmitOperator{context, kind}, op);
+  emit_operators(context, kind, first);
   advance_layer(context);
 }
 
 void emit_layers(const KernelContext& context) {
   const Graph& graph = *context.tiled.graph;
+  load_first_tiles(context, first_tiles_of_layers(context));
   for (const LayerLoop& pattern : layer_loops(graph.layers)) {
     const std::uint64_t counters = context.plan.layer_loops.first;
     OuterLoop patterns(context.emitter, pattern.count, counters, "pattern of layers");
@@ -75,13 +131,14 @@ void emit_ending(KernelContext context) {
     context.tokens = 1;
   }
   emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
-  for (const Operator& op : ending.operators) std::visit(EmitOperator{context, ending}, op);
+  emit_operators(context, ending, 0);
 }
 
 // Everything for a block of `tokens`, from their ids to logits.
 void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
                  std::uint32_t tokens) {
   HeldGp weights(e, "weight stream");
+  WeightPipeline pipeline;
   const KernelContext context{.emitter = e,
                               .constants = constants,
                               .settings = input.settings,
@@ -89,6 +146,7 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
                               .tiled = input.tiled,
                               .plan = input.plan,
                               .tables = input.tables,
+                              .pipeline = pipeline,
                               .tokens = tokens,
                               .weights = weights};
   e.set(weights, 0, "start of the weight stream");

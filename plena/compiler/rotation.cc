@@ -5,17 +5,39 @@
 
 namespace plena {
 
-void emit_rotation(const KernelContext& context, const RotateOp& op) {
+namespace {
+
+// rotated[row] = P x for the query and key rows of every token, one product behind the other.
+void emit_products(const KernelContext& context, const RotateOp& op, std::uint64_t rows) {
   Emitter& e = context.emitter;
-  const RegionScope region(e, "rope");
-  const HeadLayout& heads = context.tiled.heads;
   const std::uint64_t vlen = context.settings.vlen;
-  const std::uint64_t rows = std::uint64_t{heads.query_rows()} + heads.key_rows();
-  const std::uint64_t first = 2 * op.table * heads.span;
-  TokenLoop tokens(context);
   HeldGp x(e, "q, k");
   HeldGp tile(e, "permutation");
   HeldGp swapped(e, "P x");
+  e.set(x, context.row(op.qkv), "q, k");
+  e.set(tile, context.tile(context.plan.rotation), "P");
+  e.set(swapped, context.row(context.plan.rotated), "P x");
+  Loop tokens(e, context.tokens, "tokens");
+  {
+    Loop over_rows(e, rows, "query and key rows");
+    e.emit(Op::M_MV, {x, tile});
+    e.emit(Op::M_MV_WO, {swapped, 0});
+    e.advance(x, vlen);
+    e.advance(swapped, vlen);
+  }
+  step(context, x, context.token_stride(op.qkv) - rows * vlen, context.tokens);
+}
+
+// x = x cos + rotated sin.
+void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t rows) {
+  Emitter& e = context.emitter;
+  const HeadLayout& heads = context.tiled.heads;
+  const std::uint64_t vlen = context.settings.vlen;
+  const std::uint64_t first = 2 * op.table * heads.span;
+  HeldGp swapped(e, "P x");
+  e.set(swapped, context.row(context.plan.rotated), "P x");
+  TokenLoop tokens(context);
+  HeldGp x(e, "q, k");
   HeldGp cosines(e, "cosines");
   HeldGp sines(e, "sines");
   const auto set_angles = [&] {
@@ -25,20 +47,27 @@ void emit_rotation(const KernelContext& context, const RotateOp& op) {
   };
   set_indexed(context, x, context.row(op.qkv), context.token_stride(op.qkv), tokens.index(),
               "q, k");
-  e.set(tile, context.tile(context.plan.rotation), "P");
-  e.set(swapped, context.row(context.plan.scratch), "P x");
   if (heads.span == 1) set_angles();
   Loop over_heads(e, rows / heads.span, "query and key rows");
   if (heads.span > 1) set_angles();
   Loop over_rows(e, heads.span, "rows of a head");
-  e.emit(Op::M_MV, {x, tile});
-  e.emit(Op::M_MV_WO, {swapped, 0});
-  e.emit(Op::V_MUL_VV, {swapped, swapped, sines, kAllLanes});
   e.emit(Op::V_MUL_VV, {x, x, cosines, kAllLanes});
+  e.emit(Op::V_MUL_VV, {swapped, swapped, sines, kAllLanes});
   e.emit(Op::V_ADD_VV, {x, x, swapped, kAllLanes});
-  step(context, x, vlen, rows);
+  e.advance(x, vlen);
+  e.advance(swapped, vlen);
   step(context, cosines, vlen, heads.span);
   step(context, sines, vlen, heads.span);
+}
+
+}  // namespace
+
+void emit_rotation(const KernelContext& context, const RotateOp& op) {
+  const RegionScope region(context.emitter, "rope");
+  const HeadLayout& heads = context.tiled.heads;
+  const std::uint64_t rows = std::uint64_t{heads.query_rows()} + heads.key_rows();
+  emit_products(context, op, rows);
+  emit_turns(context, op, rows);
 }
 
 }  // namespace plena

@@ -203,6 +203,12 @@ Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen) {
     tiled.expert_rows = std::max(tiled.expert_rows, tiled.all_rows(kind.expert_vectors));
     if (auto noted = note_experts(kind, tiled); !noted) return tl::unexpected(noted.error());
     note_windows(kind, tiled.windows);
+    for (const Operator& op : kind.operators) {
+      const auto* experts = std::get_if<ExpertsOp>(&op);
+      const auto* layer = experts != nullptr ? &experts->up : std::get_if<FeedForwardOp>(&op);
+      if (layer != nullptr)
+        tiled.hidden_tiles = std::max(tiled.hidden_tiles, tiled.rows(layer->to));
+    }
   }
   for (const Layer& layer : graph.layers) {
     tiled.weight_tiles += tiled.tiles_of_layer(graph.kinds[layer.kind]);

@@ -32,6 +32,7 @@ struct TiledGraph {
   std::uint32_t expert_rows = 0;       // likewise of its experts'
   std::uint32_t experts = 0;           // of a layer; 0: none
   RouterPolicy router;                 // where there are experts
+  std::uint32_t hidden_tiles = 0;      // of the widest feed-forward layer
   std::uint32_t most_inputs = 0;       // input tiles of the widest product
   std::uint64_t weight_tiles = 0;      // of the whole model, the permutation included
   std::vector<std::uint32_t> windows;  // widths of attention windows, each once
