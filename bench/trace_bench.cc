@@ -54,12 +54,12 @@ void run_drawn(benchmark::State& state, const std::string& memory, Drawing drawi
 void drawn_tiles(benchmark::State& state, const char* memory, Drawing drawing) {
   run_drawn(state, memory, drawing);
 }
-BENCHMARK_CAPTURE(drawn_tiles, hbm2 / clock, "hbm2-2000", Drawing::None);
-BENCHMARK_CAPTURE(drawn_tiles, hbm2 / trace, "hbm2-2000", Drawing::Trace);
-BENCHMARK_CAPTURE(drawn_tiles, hbm2 / report, "hbm2-2000", Drawing::Report);
-BENCHMARK_CAPTURE(drawn_tiles, ideal / clock, "ideal", Drawing::None);
-BENCHMARK_CAPTURE(drawn_tiles, ideal / trace, "ideal", Drawing::Trace);
-BENCHMARK_CAPTURE(drawn_tiles, ideal / report, "ideal", Drawing::Report);
+BENCHMARK_CAPTURE(drawn_tiles, hbm2_clock, "hbm2-2000", Drawing::None);
+BENCHMARK_CAPTURE(drawn_tiles, hbm2_trace, "hbm2-2000", Drawing::Trace);
+BENCHMARK_CAPTURE(drawn_tiles, hbm2_report, "hbm2-2000", Drawing::Report);
+BENCHMARK_CAPTURE(drawn_tiles, ideal_clock, "ideal", Drawing::None);
+BENCHMARK_CAPTURE(drawn_tiles, ideal_trace, "ideal", Drawing::Trace);
+BENCHMARK_CAPTURE(drawn_tiles, ideal_report, "ideal", Drawing::Report);
 
 }  // namespace
 }  // namespace plena

@@ -233,7 +233,8 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   if (!done) return tl::unexpected(done.error());
   if (!stopped) return tl::unexpected(stopped.error());
   if (works->timeline) {
-    if (auto written = works->timeline->write_report(); !written) return forward_error(written);
+    auto written = works->timeline->write_report(image->assembly);
+    if (!written) return forward_error(written);
   }
 
   if (!options.logits_file.empty()) {

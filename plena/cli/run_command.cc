@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "plena/asm/disassembler.h"
+#include "plena/base/files.h"
 #include "plena/cli/commands.h"
 #include "plena/cli/dialect_report.h"
 #include "plena/cli/engine_options.h"
@@ -170,7 +171,9 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
   if (*clock != nullptr && stop.reason != StopReason::Interrupted) {
     if (auto drained = (*clock)->drain(); !drained) return tl::unexpected(drained.error());
     if (timeline) {
-      if (auto written = timeline->write_report(); !written) return forward_error(written);
+      auto text = read_text(source.program.source_name);  // none of words in a .mem file
+      auto written = timeline->write_report(std::move(text).value_or(std::string()));
+      if (!written) return forward_error(written);
     }
     report.timing = make_report(**clock, source.settings, source.dialect, source.program.regions);
   }

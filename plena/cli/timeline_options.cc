@@ -60,13 +60,11 @@ Status Timeline::finish() {
   return drained;
 }
 
-Status Timeline::write_report() {
+Status Timeline::write_report(std::string source) {
   if (!report_) return {};
   const TimingReport report = make_report(clock_, settings_, dialect_, program_.regions);
-  // Without its text the page lists instructions.
-  const auto source = read_text(program_.source_name);
   const std::string page = report_page({.title = title_,
-                                        .source = source.value_or(std::string()),
+                                        .source = std::move(source),
                                         .program = program_,
                                         .timing = clock_,
                                         .report = report,

@@ -39,7 +39,9 @@ class Timeline {
   /// was interrupted. Says where writing failed.
   Status finish();
   /// Writes the report, where one is wanted, of a run that came to its end; after finish().
-  Status write_report();
+  /// `source` is the text that the program's lines count in; without it the page lists
+  /// instructions.
+  Status write_report(std::string source);
 
  private:
   Timeline(Timing& clock, const Program& program, const Settings& settings, const Dialect& dialect,

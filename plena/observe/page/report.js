@@ -217,7 +217,7 @@ function code(text) {
   const cell = make('td', {class: 'code'});
   const comment = text.search(/;|#|\/\//);
   const body = comment < 0 ? text : text.slice(0, comment);
-  const mnemonic = /^(\s*(?:[\w.]+:\s*)?)([A-Z]\w*_\w+|\.\w+)(.*)$/s.exec(body);
+  const mnemonic = /^(\s*(?:[\w.]+:\s*)?)([A-Z][A-Z0-9_]+|\.\w+)(.*)$/s.exec(body);
   if (mnemonic) cell.append(mnemonic[1], make('b', {}, mnemonic[2]), mnemonic[3]);
   else cell.append(body);
   if (comment >= 0) cell.append(make('em', {}, text.slice(comment)));
@@ -240,7 +240,7 @@ function listingRow(row, all, most) {
       make('td', {}, cycles ? whole(cycles) : ''),
       make('td', {}, row.times ? whole(row.times) : ''),
       make('td', {}, cycles ? stack(row.causes, most) : ''),
-      make('td', {}, String(row.line || row.pc)),
+      make('td', {}, String(hasSource ? row.line : row.pc)),
       code(row.text));
 }
 
