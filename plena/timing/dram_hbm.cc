@@ -27,7 +27,9 @@ std::size_t turn_of(Unit unit) {
 }  // namespace
 
 DramHbm::DramHbm(dram::Controller controller, std::uint32_t clock_mhz)
-    : controller_(std::move(controller)), clock_(tick_fs(controller_), clock_mhz) {}
+    : controller_(std::move(controller)),
+      clock_(tick_fs(controller_), clock_mhz),
+      read_latency_(dram::Gaps(controller_.settings().preset).read_latency) {}
 
 PeakRate DramHbm::peak() const {
   const dram::DramPreset& preset = controller_.settings().preset;
@@ -90,37 +92,57 @@ Tick DramHbm::next_edge() const {
   return earliest == kNever ? kNever : std::max(earliest, edge_);
 }
 
+bool DramHbm::offers(std::size_t unit) const {
+  const auto& transfers = waiting_[unit];
+  return !transfers.empty() && transfers_[transfers.front()].start <= edge_;
+}
+
+bool DramHbm::offers_alone(std::size_t unit) const {
+  for (std::size_t other = 0; other < waiting_.size(); ++other)
+    if (other != unit && offers(other)) return false;
+  return true;
+}
+
 // Hands bursts over at a clock edge, in turns, until a channel refuses; the burst that was refused
 // is the first of the edge at which its channel has room.
 void DramHbm::hand_over(Tick edge) {
   edge_ = edge;
   std::size_t without = 0;  // units in a row that have nothing to offer at this edge
-  while (without < waiting_.size()) {
-    auto& transfers = waiting_[turn_];
-    if (transfers.empty() || transfers_[transfers.front()].start > edge_) {
-      turn_ = (turn_ + 1) % waiting_.size();
+  for (; without < waiting_.size(); turn_ = (turn_ + 1) % waiting_.size()) {
+    if (!offers(turn_)) {
       ++without;
       continue;
     }
     without = 0;
-    const Ticket ticket = transfers.front();
-    Transfer& transfer = transfers_[ticket];
-    const dram::Request request{.address = transfer.addresses[transfer.handed],
-                                .id = std::uint64_t{ticket} << 32 | transfer.handed,
-                                .is_write = transfer.write};
-    const Tick accepted = controller_.submit(request, edge_);
-    ++transfer.handed;
-    if (transfer.handed == transfer.addresses.size()) {
-      transfer.accepted = accepted;
-      transfers.pop_front();
-    }
-    turn_ = (turn_ + 1) % waiting_.size();
+    const Tick accepted = hand_over_front(waiting_[turn_], offers_alone(turn_));
     if (accepted != edge_) {
       edge_ = accepted;
+      turn_ = (turn_ + 1) % waiting_.size();
       return;
     }
   }
   edge_ += controller_.ticks_per_ck();
+}
+
+// Hands one burst of the oldest transfer over, or, with no other unit to take turns with, as many
+// as are accepted at this edge and the one that is not. Returns when the last was accepted.
+Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
+  const Ticket ticket = transfers.front();
+  Transfer& transfer = transfers_[ticket];
+  const auto bursts = static_cast<std::uint32_t>(transfer.addresses.size());
+  Tick accepted = edge_;
+  do {
+    const dram::Request request{.address = transfer.addresses[transfer.handed],
+                                .id = std::uint64_t{ticket} << 32 | transfer.handed,
+                                .is_write = transfer.write};
+    accepted = controller_.submit(request, edge_);
+    ++transfer.handed;
+  } while (alone && accepted == edge_ && transfer.handed < bursts);
+  if (transfer.handed == bursts) {
+    transfer.accepted = accepted;
+    transfers.pop_front();
+  }
+  return accepted;
 }
 
 void DramHbm::set_listener(TimelineListener* listener) {
@@ -146,26 +168,33 @@ void DramHbm::collect() {
 }
 
 // While bursts wait for their edge nothing else can be handed over before it, so that all channels
-// may go on that far at once. With nothing left to hand over they go on event by event, and no
-// further than the answer.
+// may go on that far at once. With nothing left to hand over they go on to the limit of the
+// question, or without one from event to event: no further than the answer, which for reads lies
+// at least their latency behind the command that settles it.
 template <class Done>
-void DramHbm::run(Done&& done, Tick limit) {
-  if (failure_) return;
+void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
+  if (failure_ || done()) return;
   const Tick patience = static_cast<Tick>(kPatienceFs / tick_fs(controller_));
   Tick waiting_since = kNever;
-  while (!done()) {
+  do {
     const Tick edge = next_edge();
-    const Tick next = edge != kNever ? edge : controller_.next_event();
-    controller_.advance_to(std::min(next, limit));
-    collect();
-    if (next > limit) return;
-    if (edge != kNever) {
+    if (edge <= limit && edge != kNever) {
+      controller_.advance_to(edge);
+      collect();
+      if (done()) return;
       hand_over(edge);
       continue;
     }
+    if (limit != kNever) {
+      controller_.advance_to(limit);
+      return collect();
+    }
+    const Tick next = controller_.next_event();
     waiting_since = std::min(waiting_since, next);
     if (next == kNever || next - waiting_since > patience) return give_up();
-  }
+    controller_.advance_to(next + beyond_event);
+    collect();
+  } while (!done());
 }
 
 void DramHbm::give_up() {
@@ -188,7 +217,8 @@ Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t l
   const Transfer& transfer = transfers_[ticket];
   const bool all = first_row == 0 && last_row + 1 == transfer.rows.size();
   if (all) return complete(ticket);
-  run([&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); });
+  run([&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); }, kNever,
+      beyond_event(transfer));
   if (failure_) return 0;
   const Tick end = *std::max_element(transfer.ends.begin() + transfer.rows[first_row].begin,
                                      transfer.ends.begin() + transfer.rows[last_row].end);
@@ -203,7 +233,7 @@ Cycle DramHbm::accepted(Ticket ticket) {
 
 Cycle DramHbm::complete(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  run([&] { return transfer.unfinished == 0; });
+  run([&] { return transfer.unfinished == 0; }, kNever, beyond_event(transfer));
   return failure_ ? 0 : complete_cycle(transfer);
 }
 

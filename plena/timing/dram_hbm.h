@@ -54,12 +54,20 @@ class DramHbm final : public HbmModel {
 
   void lay_out(const TransferRows& rows, Transfer& transfer);
   [[nodiscard]] dram::Tick next_edge() const;
+  // Whether a unit has a burst to offer at edge_, and whether no other one has.
+  [[nodiscard]] bool offers(std::size_t unit) const;
+  [[nodiscard]] bool offers_alone(std::size_t unit) const;
   void hand_over(dram::Tick edge);
+  dram::Tick hand_over_front(std::deque<Ticket>& transfers, bool alone);
   void collect();
   void tell_commands();
-  // Lets time go on until `done()`, up to and including tick `limit`.
+  // Lets time go on until `done()`, up to and including tick `limit`; without a limit, up to
+  // `beyond_event` ticks further than the event that makes it so.
   template <class Done>
-  void run(Done&& done, dram::Tick limit = dram::kNever);
+  void run(Done&& done, dram::Tick limit = dram::kNever, dram::Tick beyond_event = 0);
+  [[nodiscard]] dram::Tick beyond_event(const Transfer& transfer) const {
+    return transfer.write ? 0 : read_latency_ - 1;
+  }
   void give_up();
   [[nodiscard]] dram::Tick last_before_issue_after(Cycle horizon) const;
   [[nodiscard]] static bool rows_known(const Transfer& transfer, std::uint32_t first,
@@ -70,6 +78,7 @@ class DramHbm final : public HbmModel {
 
   dram::Controller controller_;
   ClockRatio clock_;
+  dram::Tick read_latency_;  // from a read command to its last datum
   std::vector<Transfer> transfers_;
   std::vector<Ticket> free_;
   Turns waiting_;
