@@ -196,28 +196,41 @@ void DataflowIssue::write_register(const TimedInstruction& i, Cycle done) {
   }
 }
 
+// From `at` on, when the memory has every store to the bytes of a transfer.
+Cycle DataflowIssue::stored(const TransferRows& rows, Cycle at) const {
+  const auto ready = [&](const HbmRow& row) {
+    return std::max(stored_.ready(row.element_address, row.element_bytes),
+                    stored_.ready(row.scale_address, row.scale_bytes));
+  };
+  if (ready(rows.extent()) <= at) return at;
+  for (std::uint32_t r = 0; r < rows.count; ++r) at = std::max(at, ready(rows.row(r)));
+  return at;
+}
+
 Cycle DataflowIssue::load(const TimedInstruction& i, const TransferRows& rows, Cycle at,
                           std::uint64_t to) {
-  for (std::uint32_t r = 0; r < rows.count; ++r) {
-    const HbmRow row = rows.row(r);
-    at = std::max(at, std::max(stored_.ready(row.element_address, row.element_bytes),
-                               stored_.ready(row.scale_address, row.scale_bytes)));
-  }
+  at = stored(rows, at);
   const bool matrix = i.unit == Unit::LoadM;
   const std::uint32_t lanes = matrix ? rules_.mlen : rules_.vlen;
   std::uint64_t bursts = 0;
   Cycle done = at;
-  for_each_burst(
-      rows, [&](std::uint64_t, std::uint32_t) { ++bursts; },
-      [&](std::uint32_t r) {
-        done = at + i.latency + peak_.cycles_for(bursts);
-        const std::uint64_t element = to + std::uint64_t{r} * lanes;
-        if (matrix) {
-          mram_.write(element, lanes, done);
-        } else if (element + lanes <= rules_.vram_elements) {
-          vram_.write(element, lanes, done);
-        }
-      });
+  const auto deliver = [&](std::uint32_t r) {
+    done = at + i.latency + peak_.cycles_for(bursts);
+    const std::uint64_t element = to + std::uint64_t{r} * lanes;
+    if (matrix) {
+      mram_.write(element, lanes, done);
+    } else if (element + lanes <= rules_.vram_elements) {
+      vram_.write(element, lanes, done);
+    }
+  };
+  if (const std::uint32_t uniform = rows.uniform_bursts(); uniform != 0) {
+    for (std::uint32_t r = 0; r < rows.count; ++r) {
+      bursts += uniform;
+      deliver(r);
+    }
+  } else {
+    for_each_burst(rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, deliver);
+  }
   bursts_ += bursts;
   hbm_.note_traffic(rows.write, bursts);
   return done;
@@ -227,8 +240,7 @@ Cycle DataflowIssue::store(const TimedInstruction& i, const TransferRows& rows, 
                            std::uint64_t from) {
   for (std::uint32_t r = 0; r < rows.count; ++r)
     at = std::max(at, vram_.ready(from + std::uint64_t{r} * rules_.vlen, rules_.vlen));
-  std::uint64_t bursts = 0;
-  for_each_burst(rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, [](std::uint32_t) {});
+  const std::uint64_t bursts = bursts_of(rows);
   bursts_ += bursts;
   hbm_.note_traffic(rows.write, bursts);
   const Cycle accepted = at + peak_.cycles_for(bursts);

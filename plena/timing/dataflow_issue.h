@@ -72,6 +72,7 @@ class DataflowIssue final : public IssueModel {
   [[nodiscard]] Cycle result_done(const TimedInstruction& i, Cycle at);
   Cycle load(const TimedInstruction& i, const TransferRows& rows, Cycle at, std::uint64_t to);
   Cycle store(const TimedInstruction& i, const TransferRows& rows, Cycle at, std::uint64_t from);
+  [[nodiscard]] Cycle stored(const TransferRows& rows, Cycle at) const;
   void write_register(const TimedInstruction& i, Cycle done);
   void push_end(std::uint32_t pc, const TimedInstruction& i, Cycle issue, Cycle done);
 

@@ -31,12 +31,15 @@ std::vector<Cause> by_size(const CauseCycles& causes) {
   return sorted;
 }
 
-// `HBM data 63 %, issue 20 %, register 17 %`.
+// `HBM data 63 %, issue 20 %, register 17 %`; what rounds to nothing is left out.
 std::string shares(const CauseCycles& causes) {
+  constexpr double kLeastShown = 0.5;
   std::string text;
   for (const Cause cause : by_size(causes)) {
+    const double share = percent(causes[cause], causes.total());
+    if (share < kLeastShown) break;
     fmt::format_to(std::back_inserter(text), "{}{} {:.0f} %", text.empty() ? "" : ", ",
-                   cause_name(cause), percent(causes[cause], causes.total()));
+                   cause_name(cause), share);
   }
   return text;
 }
@@ -82,6 +85,7 @@ class Writer {
   }
 
   void memory() {
+    if (report_.hbm_bytes() == 0) return;
     if (report_.controller) {
       dram::RowCounts rows = report_.controller->reads().rows;
       rows.hits += report_.controller->writes().rows.hits;
@@ -162,10 +166,14 @@ class Writer {
   void regions() {
     if (report_.regions.empty()) return;
     line("regions");
+    std::vector<std::uint64_t> open;  // ends of the regions around, the innermost last
     for (const RegionAccount& region : report_.regions) {
-      line("  {:>12} cycles {:5.1f} %  {:<24} {}", region.causes.total(),
-           percent(region.causes.total(), report_.total), region.region.name,
-           shares(region.causes));
+      while (!open.empty() && open.back() <= region.region.begin) open.pop_back();
+      const std::string name = std::string(2 * open.size(), ' ') + region.region.name;
+      open.push_back(region.region.end);
+      line("  {:>12} cycles {:5.1f} %  {:>9} instructions  {:<24} {}", region.causes.total(),
+           percent(region.causes.total(), report_.total), region.instructions, name,
+           region.instructions == 0 ? "did not run" : shares(region.causes));
     }
   }
 

@@ -61,6 +61,14 @@ HbmRow TransferRows::row(std::uint32_t index) const {
   return row;
 }
 
+HbmRow TransferRows::extent() const {
+  HbmRow all = row(0);
+  const HbmRow last = row(count - 1);
+  all.element_bytes = last.element_address + last.element_bytes - all.element_address;
+  all.scale_bytes = last.scale_address + last.scale_bytes - all.scale_address;
+  return all;
+}
+
 std::uint32_t TransferRows::uniform_bursts() const {
   const HbmRow head = row(0);
   const std::uint64_t element_bursts = bursts_of(head.element_address, head.element_bytes);

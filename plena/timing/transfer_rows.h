@@ -26,6 +26,9 @@ struct TransferRows {
 
   [[nodiscard]] HbmRow row(std::uint32_t index) const;
 
+  /// All rows as one: of elements and of scales, from the first byte to the last.
+  [[nodiscard]] HbmRow extent() const;
+
   /// Bursts of every row where each has equally many and none is asked for twice in a row; else 0.
   [[nodiscard]] std::uint32_t uniform_bursts() const;
 };
