@@ -36,7 +36,9 @@ struct NoWatch {
 ///   before(pc)           may return a reason to stop instead
 ///   before_call(pc, i)   a handler is about to execute it; its registers are still as they were
 ///   after(pc)            a handler retired it
-///   after_registers(pc)  the loop itself retired it: arithmetic on gp, C_SET_*, or nothing at all
+///   after_integer(pc)    the loop itself retired it: arithmetic on gp
+///   after_special(pc)    C_SET_*
+///   after_nothing(pc)    an instruction without effect
 ///   after_loop_start(pc), after_loop_end(pc)
 ///   finish()             the run stops
 template <class Watch>
@@ -48,7 +50,8 @@ Stop dispatch(Execution& x, const RunOptions& options, Watch watch) {
   std::uint64_t retired = m.retired;
   std::uint32_t jumps_left = kJumpsBetweenPolls;
 
-  const auto leave = [&](Stop stop) {
+  // Inlined everywhere, or what it refers to could not live in registers.
+  const auto leave = [&](Stop stop) __attribute__((always_inline)) {
     if constexpr (Watch::kActive) watch.finish();
     m.pc = static_cast<std::uint64_t>(p - code);
     m.retired = retired;
@@ -99,7 +102,7 @@ break_point:
       trapped_with(static_cast<std::uint64_t>(p - code), TrapCause::Breakpoint, "",
                    "C_BREAK stops the run; it retires when execution continues (semantics 6.12)"));
 nothing:
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_nothing, p + 1);
 loop_start:
   m.gp[p->rd] = p->imm;
   PLENA_RETIRE(after_loop_start, p + 1);
@@ -124,34 +127,34 @@ loop_end: {
 }
 add_int:
   m.gp[p->rd] = m.gp[p->rs1] + m.gp[p->rs2];
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_integer, p + 1);
 addi_int:
   m.gp[p->rd] = m.gp[p->rs1] + p->imm;
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_integer, p + 1);
 sub_int:
   m.gp[p->rd] = m.gp[p->rs1] - m.gp[p->rs2];
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_integer, p + 1);
 mul_int:
   m.gp[p->rd] = m.gp[p->rs1] * m.gp[p->rs2];
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_integer, p + 1);
 load_immediate:
   m.gp[p->rd] = p->imm;
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_integer, p + 1);
 set_address:
   m.a[p->rd] = std::uint64_t{m.gp[p->rs1]} << 32 | m.gp[p->rs2];
   m.a_set = static_cast<std::uint16_t>(m.a_set | 1U << p->rd);
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_special, p + 1);
 set_scale:
   m.scale = m.gp[p->rd];
   m.scale_set = true;
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_special, p + 1);
 set_stride:
   m.stride = m.gp[p->rd];
   m.stride_set = true;
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_special, p + 1);
 set_mask:
   m.v_mask = m.gp[p->rd];
-  PLENA_RETIRE(after_registers, p + 1);
+  PLENA_RETIRE(after_special, p + 1);
 
 #undef PLENA_RETIRE
 #undef PLENA_BEFORE_CALL

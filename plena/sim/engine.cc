@@ -50,7 +50,9 @@ class ObserverWatch {
       options_.observer->retired(x_.machine, pc, x_.program.decoded[pc]);
   }
 
-  void after_registers(std::uint64_t pc) { after(pc); }
+  void after_integer(std::uint64_t pc) { after(pc); }
+  void after_special(std::uint64_t pc) { after(pc); }
+  void after_nothing(std::uint64_t pc) { after(pc); }
   void after_loop_start(std::uint64_t pc) { after(pc); }
   void after_loop_end(std::uint64_t pc) { after(pc); }
   void finish() {}

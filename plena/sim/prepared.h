@@ -45,7 +45,8 @@ enum class Code : std::uint8_t {
 };
 inline constexpr std::size_t kCodeCount = 16;
 
-struct Prepared {
+// 32 bytes: its place in the program is a shift away from its address.
+struct alignas(32) Prepared {
   Handler handler = nullptr;
   std::uint32_t imm = 0;
   std::uint32_t partner = 0;  // C_LOOP_END: index of its C_LOOP_START

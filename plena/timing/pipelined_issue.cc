@@ -96,6 +96,9 @@ PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const
                                std::uint32_t queue_depth, VramTimes vram, MramTimes mram)
     : IssueModel(program, hbm),
       timed_(program.timed.data()),
+      integer_unit_is_free_(std::ranges::none_of(
+          program.timed,
+          [](const auto& i) { return i.unit == Unit::ScalarInt && i.interval > 1; })),
       rules_(rules),
       queue_depth_(queue_depth),
       counters_(program.timed.size()),
@@ -110,10 +113,12 @@ void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint3
   const TimedInstruction& i = timed_[pc];
   switch (i.kind) {
     case TimedKind::Registers:
-    case TimedKind::SetSpecial:
     case TimedKind::Nothing:
       return listener_ == nullptr ? retire_registers<false>(front_, pc)
                                   : retire_registers<true>(front_, pc);
+    case TimedKind::SetSpecial:
+      return listener_ == nullptr ? retire_special<false>(front_, pc)
+                                  : retire_special<true>(front_, pc);
     case TimedKind::LoopStart:
       return listener_ == nullptr ? retire_loop_start<false>(front_, pc)
                                   : retire_loop_start<true>(front_, pc);
@@ -323,18 +328,9 @@ bool rows_meet(const HbmRow& a, const HbmRow& b) {
          meet(a.scale_address, a.scale_bytes, b.scale_address, b.scale_bytes);
 }
 
-// All rows of a transfer as one: from the first byte of each kind to the last.
-HbmRow extent(const TransferRows& rows) {
-  HbmRow all = rows.row(0);
-  const HbmRow last = rows.row(rows.count - 1);
-  all.element_bytes = last.element_address + last.element_bytes - all.element_address;
-  all.scale_bytes = last.scale_address + last.scale_bytes - all.scale_address;
-  return all;
-}
-
 bool overlap(const TransferRows& a, const TransferRows& b) {
-  const HbmRow b_extent = extent(b);
-  if (!rows_meet(extent(a), b_extent)) return false;
+  const HbmRow b_extent = b.extent();
+  if (!rows_meet(a.extent(), b_extent)) return false;
   for (std::uint32_t i = 0; i < a.count; ++i) {
     const HbmRow row = a.row(i);
     if (!rows_meet(row, b_extent)) continue;

@@ -28,14 +28,21 @@ class PipelinedIssue final : public IssueModel {
   };
   Front& front() { return front_; }
 
-  /// retire() of what inner loops are made of: kinds Registers, SetSpecial and Nothing; LoopStart;
+  /// retire() of what inner loops are made of: kinds Registers and Nothing; SetSpecial; LoopStart;
   /// LoopEnd.
   template <bool kListened>
   void retire_registers(Front& front, std::uint32_t pc);
+  /// retire_registers() of arithmetic on gp for nobody to hear, where integer_unit_is_free().
+  void retire_integer(Front& front, std::uint32_t pc);
+  template <bool kListened>
+  void retire_special(Front& front, std::uint32_t pc);
   template <bool kListened>
   void retire_loop_start(Front& front, std::uint32_t pc);
   template <bool kListened>
   void retire_loop_end(Front& front, std::uint32_t pc);
+
+  /// Whether the integer unit takes an instruction a cycle, whatever it is, and so holds up none.
+  [[nodiscard]] bool integer_unit_is_free() const { return integer_unit_is_free_; }
 
   void drain() override;
   [[nodiscard]] std::string state() const override;
@@ -110,6 +117,7 @@ class PipelinedIssue final : public IssueModel {
   }
 
   const TimedInstruction* timed_;  // by pc
+  bool integer_unit_is_free_;
   RangeRules rules_;
   std::uint32_t queue_depth_;
 
@@ -139,16 +147,35 @@ template <bool kListened>
 [[gnu::always_inline]] inline void PipelinedIssue::retire_registers(Front& front,
                                                                     std::uint32_t pc) {
   const TimedInstruction& i = timed_[pc];
-  Cycle registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
-  // Special registers are written only after earlier writes and reads, like ranges (rule 3).
-  if (i.kind == TimedKind::SetSpecial) {
-    registers = std::max(registers, std::max(ready_[i.destination], special_read_[i.destination]));
+  place<kListened>(front, pc, i, std::max(ready_[i.sources[0]], ready_[i.sources[1]]));
+}
+
+// Only registers can hold it up, and the time of its unit is of no interest to anybody.
+[[gnu::always_inline]] inline void PipelinedIssue::retire_integer(Front& front, std::uint32_t pc) {
+  const TimedInstruction& i = timed_[pc];
+  const Cycle registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
+  ++counters_[pc].executions;
+  if (registers > front.next_issue) {
+    const std::uint64_t stall = registers - front.next_issue;
+    counters_[pc].stalls[static_cast<std::size_t>(Cause::Register)] += stall;
+    waiting_[static_cast<std::size_t>(Unit::ScalarInt)][Cause::Register] += stall;
+    front.next_issue = registers;
   }
-  place<kListened>(front, pc, i, registers);
+  complete(front, pc, i, front.next_issue++ + i.latency);
+}
+
+// Special registers are written only after earlier writes and reads, like ranges (rule 3).
+template <bool kListened>
+[[gnu::always_inline]] inline void PipelinedIssue::retire_special(Front& front, std::uint32_t pc) {
+  const TimedInstruction& i = timed_[pc];
+  const Cycle sources = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
+  const Cycle before = std::max(ready_[i.destination], special_read_[i.destination]);
+  place<kListened>(front, pc, i, std::max(sources, before));
 }
 
 template <bool kListened>
-inline void PipelinedIssue::retire_loop_start(Front& front, std::uint32_t pc) {
+[[gnu::always_inline]] inline void PipelinedIssue::retire_loop_start(Front& front,
+                                                                     std::uint32_t pc) {
   const TimedInstruction& i = timed_[pc];
   place<kListened>(front, pc, i, 0);
   loop_written_[i.rd] = ready_[i.rd];

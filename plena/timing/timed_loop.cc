@@ -26,7 +26,9 @@ class ClockWatch {
   void after(std::uint64_t pc) {
     model_.retire(machine_, static_cast<std::uint32_t>(pc), rs1_before_);
   }
-  void after_registers(std::uint64_t pc) { after(pc); }
+  void after_integer(std::uint64_t pc) { after(pc); }
+  void after_special(std::uint64_t pc) { after(pc); }
+  void after_nothing(std::uint64_t pc) { after(pc); }
   void after_loop_start(std::uint64_t pc) { after(pc); }
   void after_loop_end(std::uint64_t pc) { after(pc); }
   void finish() {}
@@ -37,8 +39,9 @@ class ClockWatch {
   std::uint32_t rs1_before_ = 0;
 };
 
-// The pipelined model with its front in registers and the cheap instructions inside the loop.
-template <bool kListened>
+// The pipelined model with its front in registers and the cheap instructions inside the loop: all
+// of it is inlined, since a call would put the front into memory.
+template <bool kListened, bool kIntegerUnitFree>
 class PipelinedWatch {
  public:
   static constexpr bool kActive = true;
@@ -48,21 +51,31 @@ class PipelinedWatch {
 
   std::optional<Stop> before(std::uint64_t /*pc*/) { return std::nullopt; }
   void before_call(std::uint64_t /*pc*/, const Prepared& i) { rs1_before_ = machine_.gp[i.rs1]; }
-  void after(std::uint64_t pc) {
+  [[gnu::always_inline]] void after(std::uint64_t pc) {
     model_.front() = front_;
     model_.retire(machine_, static_cast<std::uint32_t>(pc), rs1_before_);
     front_ = model_.front();
   }
-  void after_registers(std::uint64_t pc) {
+  [[gnu::always_inline]] void after_integer(std::uint64_t pc) {
+    if constexpr (kIntegerUnitFree) {
+      model_.retire_integer(front_, static_cast<std::uint32_t>(pc));
+    } else {
+      after_nothing(pc);
+    }
+  }
+  [[gnu::always_inline]] void after_nothing(std::uint64_t pc) {
     model_.retire_registers<kListened>(front_, static_cast<std::uint32_t>(pc));
   }
-  void after_loop_start(std::uint64_t pc) {
+  [[gnu::always_inline]] void after_special(std::uint64_t pc) {
+    model_.retire_special<kListened>(front_, static_cast<std::uint32_t>(pc));
+  }
+  [[gnu::always_inline]] void after_loop_start(std::uint64_t pc) {
     model_.retire_loop_start<kListened>(front_, static_cast<std::uint32_t>(pc));
   }
-  void after_loop_end(std::uint64_t pc) {
+  [[gnu::always_inline]] void after_loop_end(std::uint64_t pc) {
     model_.retire_loop_end<kListened>(front_, static_cast<std::uint32_t>(pc));
   }
-  void finish() { model_.front() = front_; }
+  [[gnu::always_inline]] void finish() { model_.front() = front_; }
 
  private:
   PipelinedIssue& model_;
@@ -78,8 +91,11 @@ Stop run_timed(Observer& observer, Machine& machine, const PreparedProgram& prog
   Execution x(machine, program, options);
   IssueModel& model = static_cast<Timing&>(observer).issue_model();
   if (auto* pipelined = dynamic_cast<PipelinedIssue*>(&model)) {
-    return pipelined->listened() ? dispatch(x, options, PipelinedWatch<true>(*pipelined, machine))
-                                 : dispatch(x, options, PipelinedWatch<false>(*pipelined, machine));
+    if (pipelined->listened())
+      return dispatch(x, options, PipelinedWatch<true, false>(*pipelined, machine));
+    return pipelined->integer_unit_is_free()
+               ? dispatch(x, options, PipelinedWatch<false, true>(*pipelined, machine))
+               : dispatch(x, options, PipelinedWatch<false, false>(*pipelined, machine));
   }
   if (auto* serial = dynamic_cast<SerialIssue*>(&model))
     return dispatch(x, options, ClockWatch<SerialIssue>(*serial, machine));
