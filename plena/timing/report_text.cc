@@ -131,10 +131,10 @@ class Writer {
     for (std::size_t u = 0; u < kUnitCount; ++u) {
       const UnitAccount& unit = (*report_.units)[u];
       if (unit.busy == 0 && unit.waiting.total() == 0) continue;
-      line("  {:<26} {:6.1f} %  {:6.1f} %        {:6.1f} %  {}", unit_name(static_cast<Unit>(u)),
+      line("  {:<26} {:6.1f} %  {:6.1f} %        {:6.1f} %{}", unit_name(static_cast<Unit>(u)),
            percent(unit.busy, report_.total), percent(unit.waiting.total(), report_.total),
            percent(unit.nothing_to_do, report_.total),
-           unit.waiting.total() == 0 ? "" : "(waiting: " + shares(unit.waiting) + ")");
+           unit.waiting.total() == 0 ? "" : "  (waiting: " + shares(unit.waiting) + ")");
     }
   }
 
