@@ -62,10 +62,24 @@ Json stretch_json(std::string name, std::uint64_t begin, std::uint64_t end,
           {"bytes", sum.bytes}};
 }
 
+// Indices of the stretches that are shown, in program order.
+template <class Account>
+std::vector<std::size_t> shown(const std::vector<Account>& accounts) {
+  std::vector<std::size_t> indices(accounts.size());
+  std::iota(indices.begin(), indices.end(), std::size_t{0});
+  if (indices.size() <= kMostStretches) return indices;
+  std::ranges::stable_sort(indices, std::ranges::greater{},
+                           [&](std::size_t i) { return accounts[i].causes.total(); });
+  indices.resize(kMostStretches);
+  std::ranges::sort(indices);
+  return indices;
+}
+
 Json regions_json(const ReportInput& in, const std::vector<StretchWork>& work) {
   Json regions = Json::array();
   std::vector<std::uint64_t> open;  // ends of the regions around
-  for (const RegionAccount& region : in.report.regions) {
+  for (const std::size_t index : shown(in.report.regions)) {
+    const RegionAccount& region = in.report.regions[index];
     while (!open.empty() && open.back() <= region.region.begin) open.pop_back();
     Json json = stretch_json(region.region.name, region.region.begin, region.region.end,
                              region.causes, work);
@@ -126,7 +140,7 @@ Json instructions_json(const ReportInput& in, const std::vector<StretchWork>& wo
 // Lines of the source; of a long one none, since the listing has the instructions anyway.
 Json source_json(const ReportInput& in) {
   Json lines = Json::array();
-  if (in.program.lines.empty()) return lines;
+  if (in.program.lines.empty() || in.source.size() > kMostSourceBytes) return lines;
   std::string_view rest = in.source;
   while (!rest.empty()) {
     if (lines.size() == kMostListed) return Json::array();
@@ -146,6 +160,19 @@ Json series_json(const BinnedSeries& series, Cycle width) {
   return amounts;
 }
 
+// Places in the list of regions; null where there is none, or none that is shown.
+Json region_series_json(const ReportInput& in, Cycle width) {
+  Json series = Json::array();
+  if (in.report.regions.empty()) return series;
+  const std::vector<std::size_t> regions = shown(in.report.regions);
+  for (const std::uint32_t region : in.timeline.regions().widened(width)) {
+    const auto place = std::ranges::lower_bound(regions, std::size_t{region});
+    const bool is_shown = region != kNoRegion && place != regions.end() && *place == region;
+    series.push_back(is_shown ? Json(place - regions.begin()) : Json());
+  }
+  return series;
+}
+
 Json timeline_json(const ReportInput& in) {
   const Cycle width = in.timeline.width();
   Json busy = Json::array();
@@ -160,12 +187,8 @@ Json timeline_json(const ReportInput& in) {
   Json details = Json::array();
   for (const TimelineBins::Detail& d : in.timeline.details())
     details.push_back({d.pc, d.unit, d.issue, d.end, d.stall, d.cause});
-  Json regions = Json::array();
-  for (const std::uint32_t region : in.timeline.regions().widened(width))
-    regions.push_back(region == kNoRegion ? Json() : Json(region));
-  if (in.report.regions.empty()) regions = Json::array();
   return {{"width", width},
-          {"regions", std::move(regions)},
+          {"regions", region_series_json(in, width)},
           {"busy", std::move(busy)},
           {"waiting", std::move(waiting)},
           {"moved", std::move(moved)},
@@ -299,6 +322,8 @@ Json report_json(const ReportInput& in) {
       {"loops", loops_json(in, work)},
       {"instructions", instructions_json(in, work)},
       {"listed_of", in.report.instructions.size()},
+      {"regions_of", in.report.regions.size()},
+      {"loops_of", in.report.loops.size()},
       {"source_name", in.program.source_name},
       {"source", source_json(in)},
       {"units", std::move(units)},

@@ -24,8 +24,11 @@ struct ReportInput {
   const Dialect& dialect;
 };
 
-/// Lines of the listing at most: a program that has more shows those that took most.
+/// Of a larger program the page has what took most: so many instructions, regions and loops, and
+/// no source text beyond so many lines and bytes.
 inline constexpr std::size_t kMostListed = 20'000;
+inline constexpr std::size_t kMostStretches = 1'000;
+inline constexpr std::size_t kMostSourceBytes = std::size_t{4} << 20;
 
 /// What the page's script reads; page/report.js says what each part means.
 nlohmann::ordered_json report_json(const ReportInput& input);

@@ -119,6 +119,19 @@ TEST(ReportJson, AnIdealOverlapHasNoTimeline) {
   EXPECT_EQ(run.json["regions"][1]["bytes"], run.report.hbm_bytes());
 }
 
+TEST(ReportJson, OfVeryManyRegionsThoseThatTookMostAreShown) {
+  std::string text;
+  for (std::size_t r = 0; r < kMostStretches + 10; ++r)
+    text += fmt::format(".region r{}\nS_ADDI_INT gp1, gp0, 1\n.endregion\n", r);
+  // Waits for the one before: 3 cycles instead of 1.
+  text += ".region last\nS_ADD_INT gp1, gp1, gp1\n.endregion\n";
+  const Reported run = reported(text);
+  EXPECT_EQ(run.json["regions"].size(), kMostStretches);
+  EXPECT_EQ(run.json["regions_of"], kMostStretches + 11);
+  EXPECT_EQ(run.json["regions"].back()["name"], "last");
+  EXPECT_EQ(run.json["timeline"]["regions"].back(), kMostStretches - 1);
+}
+
 TEST(ReportPage, NothingInASourceEndsItsScript) {
   const std::string page = reported(kProgram).page;
   std::size_t ends = 0;

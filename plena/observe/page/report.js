@@ -148,7 +148,9 @@ function scopeButton(key, item, text, small) {
 function showScopes() {
   byId('whole').append(scopeButton('program', run.program, 'Whole program', ''));
   const fill = (kind, items, text, small) => {
+    const all = run[`${kind}s_of`];
     byId(`${kind}s-title`).hidden = items.length === 0;
+    if (items.length < all) byId(`${kind}s-title`).append(`, the ${whole(items.length)} most expensive of ${whole(all)}`);
     items.forEach((item, i) =>
         byId(`${kind}s`).append(scopeButton(`${kind}-${i}`, item, text(item), small(item))));
   };
