@@ -5,8 +5,9 @@
     emulator_comparison.py PLENA start            an empty program with 128 GiB of HBM
     emulator_comparison.py PLENA linear           a linear layer of 2048 x 2048, 64 rows
 
-Each is a whole process, best of several; resident memory is the kernel's maximum of the process.
-Prints Markdown tables for docs/performance.md. Nothing here is asserted.
+Each is a whole process, best of several; processor time is user and system time together. Resident
+memory is the maximum that GNU time reports; without that program it is at least this script's own,
+which a child starts with. Prints Markdown for docs/performance.md. Nothing here is asserted.
 """
 
 import argparse
@@ -22,16 +23,17 @@ import time
 from pathlib import Path
 
 RUNS = 5
+GNU_TIME = shutil.which("time")
 LINEAR_PEER_SECONDS = 12.4  # the public emulator, for the program of `linear`
 
 
 class Measurement:
-    def __init__(self, wall, user, rss_kb):
-        self.wall, self.user, self.rss_kb = wall, user, rss_kb
+    def __init__(self, wall, processor, rss_kb):
+        self.wall, self.processor, self.rss_kb = wall, processor, rss_kb
 
 
 def measure(command, folder):
-    """One run in `folder`; user time and resident memory as wait4() reports them."""
+    """One run in `folder`, as wait4() reports it."""
     begin = time.monotonic()
     child = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
@@ -42,10 +44,17 @@ def measure(command, folder):
     return Measurement(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
 
 
+def resident_kb(command, folder):
+    with tempfile.NamedTemporaryFile() as report:
+        subprocess.run([GNU_TIME, "-f", "%M", "-o", report.name, *command], cwd=folder,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        return int(Path(report.name).read_text())
+
+
 def best_of(command, folder):
     runs = [measure(command, folder) for _ in range(RUNS)]
-    return Measurement(min(r.wall for r in runs), min(r.user for r in runs),
-                       max(r.rss_kb for r in runs))
+    rss_kb = resident_kb(command, folder) if GNU_TIME else max(r.rss_kb for r in runs)
+    return Measurement(min(r.wall for r in runs), min(r.processor for r in runs), rss_kb)
 
 
 # ------------------------------------------------------------ kernel bundles
@@ -60,7 +69,7 @@ def unpack(bundle, to):
 
 
 def kernels(plena, conformance):
-    print("| kernel | instructions | theirs, s | ours, s | ratio | theirs, MB | ours, MB | ratio |")
+    print("| kernel | instructions | theirs, s | ours, ms | ratio | theirs, MB | ours, MB | ratio |")
     print("|---|---|---|---|---|---|---|---|")
     worst = [float("inf"), float("inf")]
     for bundle in sorted((conformance / "kernels").iterdir()):
@@ -69,11 +78,11 @@ def kernels(plena, conformance):
             unpack(bundle, Path(folder))
             ours = best_of([plena, "emulate", "--quiet", *about["command_line_args"]], folder)
         theirs_user, theirs_rss = about["emulator_user_s"], about["emulator_rss_kb"]
-        faster = theirs_user / max(ours.user, 1e-4)
+        faster = theirs_user / max(ours.processor, 1e-4)
         smaller = theirs_rss / ours.rss_kb
         worst = [min(worst[0], faster), min(worst[1], smaller)]
         print(f"| {bundle.name} | {about['instructions_executed']} | {theirs_user:.2f} "
-              f"| {ours.user:.4f} | {faster:.0f} | {theirs_rss / 1024:.0f} "
+              f"| {ours.processor * 1000:.1f} | {faster:.0f} | {theirs_rss / 1024:.0f} "
               f"| {ours.rss_kb / 1024:.1f} | {smaller:.0f} |")
     print(f"\nSmallest ratios: time {worst[0]:.0f}, memory {worst[1]:.0f}.")
 
@@ -215,7 +224,7 @@ def linear(plena):
         ours = emulate(plena, folder, "16GiB")
     count = executed(words)
     print(f"Linear layer 2048 x 2048, 64 rows, {count / 1e6:.2f} M instructions: "
-          f"{ours.wall:.3f} s ({ours.user:.3f} s of processor time), {ours.rss_kb / 1024:.0f} MB; "
+          f"{ours.wall:.3f} s ({ours.processor:.3f} s of processor time), {ours.rss_kb / 1024:.0f} MB; "
           f"{LINEAR_PEER_SECONDS / ours.wall:.0f} times as fast.")
 
 

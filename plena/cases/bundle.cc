@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <stdexcept>
 
 #include <zstd.h>
 
@@ -75,10 +76,21 @@ Result<Settings> read_settings(const std::string& folder, const json& doc) {
   if (!loaded) return forward_error(loaded);
   const json& arguments = doc.at("command_line_args");
   for (std::size_t k = 0; k + 1 < arguments.size(); ++k) {
-    if (arguments[k] == "--hbm-size")
-      loaded->settings.hbm_size = std::stoull(arguments[k + 1].get<std::string>());
+    if (arguments[k] != "--hbm-size") continue;
+    const std::string size = "HBM_SIZE=" + arguments[k + 1].get<std::string>();
+    if (auto set = set_value(loaded->settings, size); !set) return tl::unexpected(set.error());
   }
   return loaded->settings;
+}
+
+// The library turns a negative number into a huge one.
+std::uint64_t whole_number(const json& value, const char* name) {
+  if (!value.is_number_unsigned()) throw std::out_of_range(name);
+  return value.get<std::uint64_t>();
+}
+
+std::uint64_t whole_number_at(const json& object, const char* key) {
+  return whole_number(object.at(key), key);
 }
 
 Result<std::vector<BundleDump>> read_dumps(const std::string& folder, const json& dumps) {
@@ -104,17 +116,21 @@ std::vector<std::uint64_t> consecutive(std::uint64_t first, std::size_t count) {
 }
 
 // address(r, c) = vram_address + row(r) + (c div block_cols)·block_stride + c mod block_cols
-std::vector<std::uint64_t> block_addresses(const json& golden) {
-  const auto rows = golden.at("rows").get<std::uint64_t>();
-  const auto cols = golden.at("cols").get<std::uint64_t>();
-  const auto block_cols = golden.at("block_cols").get<std::uint64_t>();
-  const auto block_stride = golden.at("block_stride").get<std::uint64_t>();
-  const auto first = golden.at("vram_address").get<std::uint64_t>();
+Result<std::vector<std::uint64_t>> block_addresses(const json& golden, std::size_t count) {
+  const std::uint64_t rows = whole_number_at(golden, "rows");
+  const std::uint64_t cols = whole_number_at(golden, "cols");
+  const std::uint64_t block_cols = whole_number_at(golden, "block_cols");
+  const std::uint64_t block_stride = whole_number_at(golden, "block_stride");
+  const std::uint64_t first = whole_number_at(golden, "vram_address");
   const json& offsets = golden.at("row_offsets");
+  if (block_cols == 0 || cols == 0 || count % cols != 0 || count / cols != rows) {
+    return fail(ErrorCode::Format, "{} golden values are not {} x {} in blocks of {} columns",
+                count, rows, cols, block_cols);
+  }
   std::vector<std::uint64_t> addresses;
   for (std::uint64_t r = 0; r < rows; ++r) {
-    const std::uint64_t row = offsets.is_array() ? offsets.at(r).get<std::uint64_t>()
-                                                 : r * golden.at("row_stride").get<std::uint64_t>();
+    const std::uint64_t row = offsets.is_array() ? whole_number(offsets.at(r), "row_offsets")
+                                                 : r * whole_number_at(golden, "row_stride");
     for (std::uint64_t c = 0; c < cols; ++c) {
       addresses.push_back(first + row + c / block_cols * block_stride + c % block_cols);
     }
@@ -123,11 +139,30 @@ std::vector<std::uint64_t> block_addresses(const json& golden) {
 }
 
 Result<std::vector<std::uint64_t>> listed_addresses(const std::string& path) {
+  constexpr double kEnd = 0x1p63;
   auto array = read_npy(path);
   if (!array) return forward_error(array);
   std::vector<std::uint64_t> addresses;
-  for (const double value : array->to_f64()) addresses.push_back(static_cast<std::uint64_t>(value));
+  for (const double value : array->to_f64()) {
+    if (!(value >= 0 && value < kEnd)) throw std::out_of_range(path + ": an address");
+    addresses.push_back(static_cast<std::uint64_t>(value));
+  }
   return addresses;
+}
+
+// Element addresses of a golden tensor of `count` values.
+Result<std::vector<std::uint64_t>> golden_addresses(const std::string& folder, const json& golden,
+                                                    const std::string& space, std::size_t count) {
+  if (space != "vram")
+    return consecutive(whole_number_at(golden, (space + "_address").c_str()), count);
+  if (golden.contains("addresses_file"))
+    return listed_addresses(join(folder, golden.at("addresses_file").get<std::string>()));
+  return block_addresses(golden, count);
+}
+
+MemoryKind golden_memory(const std::string& space) {
+  if (space == "vram") return MemoryKind::Vram;
+  return space == "fp" ? MemoryKind::FpMem : MemoryKind::IntMem;
 }
 
 Result<GoldenTensor> read_golden(const std::string& folder, const json& golden) {
@@ -136,21 +171,10 @@ Result<GoldenTensor> read_golden(const std::string& folder, const json& golden) 
   if (!array) return forward_error(array);
   out.values = array->to_f64();
   const auto space = golden.at("space").get<std::string>();
-  if (space == "vram") {
-    out.memory = MemoryKind::Vram;
-    if (golden.contains("addresses_file")) {
-      auto addresses =
-          listed_addresses(join(folder, golden.at("addresses_file").get<std::string>()));
-      if (!addresses) return forward_error(addresses);
-      out.addresses = std::move(*addresses);
-    } else {
-      out.addresses = block_addresses(golden);
-    }
-  } else {
-    out.memory = space == "fp" ? MemoryKind::FpMem : MemoryKind::IntMem;
-    out.addresses =
-        consecutive(golden.at(space + "_address").get<std::uint64_t>(), out.values.size());
-  }
+  out.memory = golden_memory(space);
+  auto addresses = golden_addresses(folder, golden, space, out.values.size());
+  if (!addresses) return forward_error(addresses);
+  out.addresses = std::move(*addresses);
   if (out.addresses.size() != out.values.size()) {
     return fail(ErrorCode::Format, "{}: {} golden values but {} addresses", folder,
                 out.values.size(), out.addresses.size());
@@ -333,8 +357,8 @@ Result<Bundle> load_bundle(const std::string& folder) {
       return tl::unexpected(read.error());
     out.refused = doc.at("emulator_exit").get<int>() != 0;
     if (!out.refused) {
-      out.hbm_read = doc.at("emulator_hbm_read").get<std::uint64_t>();
-      out.hbm_written = doc.at("emulator_hbm_written").get<std::uint64_t>();
+      out.hbm_read = whole_number_at(doc, "emulator_hbm_read");
+      out.hbm_written = whole_number_at(doc, "emulator_hbm_written");
     }
     return out;
   });

@@ -3,8 +3,10 @@
 
 #include <filesystem>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plena/base/files.h"
 #include "plena/base/shared_data.h"
 #include "plena/cases/bundle.h"
 #include "plena/cases/collect.h"
@@ -60,6 +62,34 @@ TEST(Bundles, AWrongDumpAndAWrongCountAreNoticed) {
 
   ASSERT_TRUE(lines);
   EXPECT_EQ(lines->size(), 2U);
+}
+
+// The first error of a bundle with one text of its bundle.json replaced by another.
+std::string error_with(const std::string& text, const std::string& replacement) {
+  namespace fs = std::filesystem;
+  const std::string kernel = shared_data() + "/conformance/kernels/aten_linear_64_4_s64";
+  const fs::path folder = fs::path(testing::TempDir()) / "broken_bundle";
+  fs::remove_all(folder);
+  fs::copy(kernel, folder);
+  std::string json = *read_text(kernel + "/bundle.json");
+  const std::size_t at = json.find(text);
+  EXPECT_NE(at, std::string::npos) << text;
+  json.replace(at, text.size(), replacement);
+  EXPECT_TRUE(write_text((folder / "bundle.json").string(), json));
+  const auto bundle = load_bundle(folder.string());
+  fs::remove_all(folder);
+  return bundle ? "" : bundle.error().message;
+}
+
+TEST(Bundles, NumbersThatDescribeNoTensorAreErrors) {
+  PLENA_NEEDS_SHARED();
+  using testing::HasSubstr;
+  EXPECT_EQ(error_with("\"cols\"", "\"cols\""), "");
+  EXPECT_THAT(error_with("\"block_cols\": 64", "\"block_cols\": 0"), HasSubstr("of 0 columns"));
+  EXPECT_THAT(error_with("\"rows\": 64", "\"rows\": 99999999999"), HasSubstr("99999999999 x 128"));
+  EXPECT_THAT(error_with("\"cols\": 128", "\"cols\": -128"),
+              HasSubstr("cols is not a whole number"));
+  EXPECT_THAT(error_with("\"27648\"", "\"-5\""), HasSubstr("not a whole number"));
 }
 
 // S_ADDI_INT gp1, gp0, 7: one register differs from what a wrong case expects.

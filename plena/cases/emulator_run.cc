@@ -73,7 +73,7 @@ Status load_fp_image(std::span<const std::uint8_t> image, Machine& machine) {
   const std::size_t entries = image.size() / sizeof(std::uint16_t);
   if (image.size() % sizeof(std::uint16_t) != 0 || entries > machine.fp_mem.size()) {
     return fail(ErrorCode::Format,
-                "the FP image has {} bytes, but FP_MEM takes at most {} binary16 values",
+                "the FP image has {} bytes, but FP_MEM takes whole binary16 values, at most {}",
                 image.size(), machine.fp_mem.size());
   }
   for (std::size_t k = 0; k < entries; ++k) {
@@ -87,9 +87,10 @@ Status load_fp_image(std::span<const std::uint8_t> image, Machine& machine) {
 Status load_int_image(std::span<const std::uint8_t> image, Machine& machine) {
   const std::size_t entries = image.size() / sizeof(std::uint32_t);
   if (image.size() % sizeof(std::uint32_t) != 0 || entries > machine.int_mem.size()) {
-    return fail(ErrorCode::Format,
-                "the integer image has {} bytes, but INT_MEM takes at most {} 32-bit integers",
-                image.size(), machine.int_mem.size());
+    return fail(
+        ErrorCode::Format,
+        "the integer image has {} bytes, but INT_MEM takes whole 32-bit integers, at most {}",
+        image.size(), machine.int_mem.size());
   }
   if (!image.empty()) std::memcpy(machine.int_mem.data(), image.data(), image.size());
   return {};

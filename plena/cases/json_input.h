@@ -19,8 +19,8 @@ auto with_json_errors(const std::string& path, Parse&& parse) -> decltype(parse(
   } catch (const nlohmann::json::exception& e) {
     return fail_with_hint(ErrorCode::Format, fmt::format("{}: {}", path, e.what()),
                           "docs/testing.md describes cases and bundles");
-  } catch (const std::logic_error& e) {  // std::stoull
-    return fail(ErrorCode::Format, "{}: {} is not a number", path, e.what());
+  } catch (const std::logic_error& e) {  // std::stoull, or a number's name
+    return fail(ErrorCode::Format, "{}: {} is not a whole number from 0", path, e.what());
   }
 }
 

@@ -211,27 +211,29 @@ Result<int> emulate(const EmulateOptions& options, const Context& context) {
 }
 
 void add_options(CLI::App& command, EmulateOptions& options) {
-  command.add_option("--opcode", options.opcode, "The program, a .mem file")->required();
-  command.add_option("--hbm", options.hbm, "HBM image from byte 0")->required();
-  command.add_option("--fpsram", options.fpsram, "FP_MEM image: binary16 values")->required();
-  command.add_option("--intsram", options.intsram, "INT_MEM image: 32-bit integers");
-  command.add_option("--vram", options.vram,
-                     "Vector SRAM image: elements of VECTOR_SRAM_TYPE from row 0");
-  command.add_option("--hbm-size", options.hbm_size,
-                     "Size of HBM in bytes (1048576, 16GiB); default: the settings'");
-  command.add_option(
-      "--settings", options.settings,
-      "plena_settings.toml; default: $PLENA_SETTINGS_TOML, then ../plena_settings.toml");
+  const auto file = [&](const char* name, std::string& path, const char* text) {
+    return command.add_option(name, path, text)->type_name("FILE");
+  };
+  file("--opcode", options.opcode, "The program, a .mem file")->required();
+  file("--hbm", options.hbm, "HBM image from byte 0")->required();
+  file("--fpsram", options.fpsram, "FP_MEM image: binary16 values")->required();
+  file("--intsram", options.intsram, "INT_MEM image: 32-bit integers");
+  file("--vram", options.vram, "Vector SRAM image: elements of VECTOR_SRAM_TYPE from row 0");
+  command
+      .add_option("--hbm-size", options.hbm_size,
+                  "Size of HBM in bytes (1048576, 16GiB); default: the settings'")
+      ->type_name("SIZE");
+  file("--settings", options.settings,
+       "plena_settings.toml; default: $PLENA_SETTINGS_TOML, then ../plena_settings.toml");
   command
       .add_option("--log-level", options.log_level,
                   "off, error, warn, info, debug or trace; debug also dumps HBM")
       ->check(CLI::IsMember({"off", "error", "warn", "info", "debug", "trace"}))
       ->type_name("LEVEL");
-  command.add_option("--log-file", options.log_file, "Write the closing lines there as well");
-  command.add_option("--stage-profile-asm", options.stage_profile_asm,
-                     "The program's assembly, whose comments tell stages: write a profile of them");
-  command.add_option("--stage-profile-out", options.stage_profile_out,
-                     "Where to; default: stage_profile.json");
+  file("--log-file", options.log_file, "Write the closing lines there as well");
+  file("--stage-profile-asm", options.stage_profile_asm,
+       "The program's assembly, whose comments tell stages: write a profile of them");
+  file("--stage-profile-out", options.stage_profile_out, "Where to; default: stage_profile.json");
   command.add_flag("--free-hbm", options.free_hbm,
                    "Take HBM to be free: the latency counts instructions only");
   command.add_flag("--warn-dialect", options.warn_dialect,
