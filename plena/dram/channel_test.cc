@@ -127,13 +127,14 @@ TEST(Channel, DoesOnEveryTickWhatTheTickingControllerDoes) {
 }
 
 template <class S>
-void check_constraints(const char* preset_name, const Policy& policy, std::uint64_t seed) {
-  SCOPED_TRACE(fmt::format("{}, seed {}", preset_name, seed));
+void check_constraints(const DramPreset& preset, const Policy& policy, RefreshMode refresh,
+                       std::uint64_t seed) {
+  SCOPED_TRACE(fmt::format("{}, {}, seed {}", preset.name, name(refresh), seed));
   std::mt19937_64 random(seed);
-  const DramPreset preset = *find_dram_preset(preset_name);
   ChannelSettings settings = random_settings(random, preset);
   settings.policy = policy;
-  const auto offers = random_offers(random, preset, 2000);
+  settings.refresh = refresh;
+  const auto offers = random_offers(random, preset, 1500);
   CommandLog log;
   Channel<S> channel(settings);
   channel.set_log(&log);
@@ -150,17 +151,27 @@ void check_constraints(const char* preset_name, const Policy& policy, std::uint6
             offers.size());
 }
 
-TEST(Channel, NeverBreaksAConstraint) {
+class RandomTraffic : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RandomTraffic, NeverBreaksAConstraint) {
   PLENA_NEEDS_SHARED();
-  for (std::uint64_t seed = 100; seed < 108; ++seed) {
-    for (const Policy& policy : {kOpenPolicy, kReferencePolicy}) {
-      check_constraints<Hbm2>("hbm2-1600", policy, seed);
-      check_constraints<Hbm2>("hbm2-2000", policy, seed);
-      check_constraints<Hbm2>("hbm2-2400", policy, seed);
-      check_constraints<Hbm3>("hbm3-6400", policy, seed);
+  const DramPreset preset = *find_dram_preset(GetParam());
+  std::uint64_t seed = 100;
+  for (const RefreshMode refresh :
+       {RefreshMode::AllBank, RefreshMode::PerBank, RefreshMode::None}) {
+    for (const Policy& policy : {kOpenPolicy, kReferencePolicy, kReferenceRowHitPolicy}) {
+      ++seed;
+      if (preset.standard == Standard::Hbm2) {
+        check_constraints<Hbm2>(preset, policy, refresh, seed);
+      } else {
+        check_constraints<Hbm3>(preset, policy, refresh, seed);
+      }
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Presets, RandomTraffic,
+                         ::testing::Values("hbm2-1600", "hbm2-2000", "hbm2-2400", "hbm3-6400"));
 
 TEST(ConstraintChecker, SeesACommandThatComesATickEarly) {
   PLENA_NEEDS_SHARED();
