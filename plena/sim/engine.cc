@@ -22,32 +22,29 @@ class ObserverWatch {
   static constexpr bool kActive = true;
 
   ObserverWatch(Execution& x, const RunOptions& options)
-      : x_(x), options_(options), left_(options.max_instructions) {}
+      : x_(x),
+        observer_(options.observer),
+        budget_(options.max_instructions),
+        left_(options.max_instructions),
+        loop_limit_(x.program.settings.max_loop_instructions),
+        counts_loops_(x.program.counts_loops),
+        rs_loops_(x.program.dialect.has(RsSwitch::Loops)) {}
 
   // A reason to stop before the instruction at `pc`, if there is one.
   std::optional<Stop> before(std::uint64_t pc) {
-    if (options_.max_instructions != 0 && left_-- == 0) {
-      return trapped_with(pc, TrapCause::InstructionBudget,
-                          fmt::format("{} instructions have run", options_.max_instructions),
-                          "--max-instructions stops here");
-    }
-    if (x_.program.counts_loops && exceeds_limit()) {
-      return trapped_with(pc, TrapCause::LoopLimit,
-                          fmt::format("an iteration has run {} instructions",
-                                      x_.program.settings.max_loop_instructions),
-                          "MAX_LOOP_INSTRUCTIONS limits an iteration of a loop (semantics 6.11)");
-    }
-    if (options_.observer != nullptr)
-      options_.observer->about_to_run(x_.machine, pc, x_.program.decoded[pc]);
+    if (budget_ != 0 && left_-- == 0) [[unlikely]]
+      return budget_is_spent(pc);
+    if (counts_loops_ && exceeds_limit()) [[unlikely]]
+      return loop_is_too_long(pc);
+    if (observer_ != nullptr) observer_->about_to_run(x_.machine, pc, x_.program.decoded[pc]);
     return std::nullopt;
   }
 
   void before_call(std::uint64_t /*pc*/, const Prepared& /*instruction*/) {}
 
   void after(std::uint64_t pc) {
-    if (x_.program.counts_loops) count_loop(pc);
-    if (options_.observer != nullptr)
-      options_.observer->retired(x_.machine, pc, x_.program.decoded[pc]);
+    if (counts_loops_ && !rs_loops_) count_loop(pc);
+    if (observer_ != nullptr) observer_->retired(x_.machine, pc, x_.program.decoded[pc]);
   }
 
   void after_integer(std::uint64_t pc) { after(pc); }
@@ -62,13 +59,23 @@ class ObserverWatch {
   // instruction counts when it is dispatched.
   bool exceeds_limit() {
     auto& loops = x_.machine.loops;
-    const std::uint64_t limit = x_.program.settings.max_loop_instructions;
-    if (!x_.program.dialect.has(RsSwitch::Loops))
-      return !loops.empty() && loops.back().instructions >= limit;
+    if (!rs_loops_) return !loops.empty() && loops.back().instructions >= loop_limit_;
     for (LoopFrame& loop : loops) {
-      if (++loop.instructions > limit) return true;
+      if (++loop.instructions > loop_limit_) return true;
     }
     return false;
+  }
+
+  // Out of the way of the loop.
+  [[gnu::cold]] [[gnu::noinline]] Stop budget_is_spent(std::uint64_t pc) const {
+    return trapped_with(pc, TrapCause::InstructionBudget,
+                        fmt::format("{} instructions have run", budget_),
+                        "--max-instructions stops here");
+  }
+  [[gnu::cold]] [[gnu::noinline]] Stop loop_is_too_long(std::uint64_t pc) const {
+    return trapped_with(pc, TrapCause::LoopLimit,
+                        fmt::format("an iteration has run {} instructions", loop_limit_),
+                        "MAX_LOOP_INSTRUCTIONS limits an iteration of a loop (semantics 6.11)");
   }
 
   // START counts for the loop around it, END for its own iteration, which it closes. Where a
@@ -77,7 +84,6 @@ class ObserverWatch {
   void count_loop(std::uint64_t pc) {
     auto& loops = x_.machine.loops;
     const Prepared& i = x_.program.code[pc];
-    if (x_.program.dialect.has(RsSwitch::Loops)) return;
     if (i.code == Code::Jump) {
       const bool starts = x_.program.decoded[pc].op == Op::C_LOOP_START;
       if (starts && loops.size() > 1) ++loops[loops.size() - 2].instructions;
@@ -96,8 +102,12 @@ class ObserverWatch {
   }
 
   Execution& x_;
-  const RunOptions& options_;
-  std::uint64_t left_;
+  Observer* observer_;
+  std::uint64_t budget_;  // 0: none
+  std::uint64_t left_;    // of it
+  std::uint64_t loop_limit_;
+  bool counts_loops_;
+  bool rs_loops_;
 };
 
 }  // namespace
