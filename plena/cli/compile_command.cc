@@ -13,6 +13,7 @@ namespace {
 struct CompileCommandOptions {
   ModelOptions model;
   std::string folder;
+  std::string stage;  // to print instead: graph, plan or asm
 };
 
 std::uint64_t hbm_bytes(const Image& image) {
@@ -21,9 +22,28 @@ std::uint64_t hbm_bytes(const Image& image) {
   return bytes;
 }
 
+Result<int> print_stage(const CompileCommandOptions& options, const Image& image) {
+  const std::string& text = options.stage == "graph"  ? image.graph
+                            : options.stage == "plan" ? image.plan
+                                                      : image.assembly;
+  if (text.empty()) {
+    return fail_with_hint(
+        ErrorCode::Usage,
+        fmt::format("{} is an image and keeps no {}", options.model.model, options.stage),
+        "name the model it was compiled from");
+  }
+  print("{}", text);
+  return 0;
+}
+
 Result<int> compile_model(const CompileCommandOptions& options, const Context& context) {
   const auto image = open_model(options.model, context);
   if (!image) return tl::unexpected(image.error());
+  if (!options.stage.empty()) return print_stage(options, *image);
+  if (options.folder.empty()) {
+    return fail_with_hint(ErrorCode::Usage, "there is nowhere to write the image",
+                          "-o DIR names a folder; --emit STAGE prints instead");
+  }
   if (auto saved = save_image(*image, options.folder); !saved) {
     return tl::unexpected(saved.error());
   }
@@ -50,9 +70,11 @@ void add_compile_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<CompileCommandOptions>();
   CLI::App* command = app.add_subcommand("compile", "Compile a model to an image folder");
   add_model_options(*command, options->model);
-  command->add_option("-o,--output", options->folder, "Folder to write")
-      ->type_name("DIR")
-      ->required();
+  command->add_option("-o,--output", options->folder, "Folder to write")->type_name("DIR");
+  command
+      ->add_option("--emit", options->stage,
+                   "Print a stage instead: the operator graph, tiles and memory plan, or assembly")
+      ->check(CLI::IsMember({"graph", "plan", "asm"}));
   command->callback([&context, options] {
     context.body = [&context, options] { return compile_model(*options, context); };
   });

@@ -257,6 +257,8 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   image.program = std::move(emitted->emitted.program);
   image.assembly = std::move(emitted->emitted.text);
   image.manifest = make_manifest(*tiled, *plan, shapes, emitted->block_entry, options);
+  image.graph = describe(graph);
+  image.plan = describe(*tiled) + "\n" + describe(*plan);
   image.tokenizer = options.tokenizer;
   image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
   image.int_mem.assign(plan->integers.used(), 0);

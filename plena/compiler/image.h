@@ -86,7 +86,9 @@ struct Image {
   std::vector<std::uint32_t> fp_mem;   // bit patterns of SCALAR_FP, from entry 0
   std::vector<std::uint32_t> int_mem;  // from entry 0
   Manifest manifest;
-  Bytes tokenizer;  // the tokenizer's file, so that an image stands alone
+  std::string graph;  // the operator graph as text, of an image just compiled
+  std::string plan;   // tiles and memory likewise
+  Bytes tokenizer;    // the tokenizer's file, so that an image stands alone
 };
 
 /// Whether every address of the image lies inside the memories its settings give, and the sizes in
