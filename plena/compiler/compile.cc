@@ -173,6 +173,18 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Pl
   return manifest;
 }
 
+// What the host would write for position 0, so that a program runs as it is.
+std::vector<std::uint32_t> make_int_mem(const Manifest& manifest, std::uint64_t entries) {
+  std::vector<std::uint32_t> values(entries, 0);
+  const std::uint32_t tokens = manifest.block ? manifest.block->tokens : 1;
+  for (const PositionInput& input : manifest.position_inputs) {
+    for (std::uint32_t i = 0; i < tokens; ++i) {
+      values[input.address + i] = input.value(input.of_last ? 0 : i);
+    }
+  }
+  return values;
+}
+
 // The tables of small rows, packed before the plan: how many rows they take depends on the types.
 struct Tables {
   RowTable positions;
@@ -261,7 +273,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   image.plan = describe(*tiled) + "\n" + describe(*plan);
   image.tokenizer = options.tokenizer;
   image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
-  image.int_mem.assign(plan->integers.used(), 0);
+  image.int_mem = make_int_mem(image.manifest, plan->integers.used());
   add_tensors(image, *tiled, *plan, options.scales, *std::move(tables));
   return image;
 }
