@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/files.h"
+#include "plena/model/base64.h"
 
 namespace plena {
 
@@ -16,39 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostDimensions = 8;
-
-int base64_digit(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+') return 62;
-  if (c == '/') return 63;
-  return -1;
-}
-
-// Four digits make three bytes; `=` fills the last four (RFC 4648).
-std::optional<Bytes> decode_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return {};
-  std::size_t padding = 0;
-  while (padding < 2 && text.ends_with('=')) {
-    text.remove_suffix(1);
-    ++padding;
-  }
-  Bytes bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int digit = base64_digit(c);
-    if (digit < 0) return {};
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<std::uint8_t>(bits >> count));
-  }
-  return bytes;
-}
 
 // The shape of a tensor whose elements take `bytes` bytes.
 std::optional<std::vector<std::uint64_t>> read_shape(const json& list, std::uint64_t bytes) {
