@@ -127,8 +127,7 @@ Result<Row> evaluate(const EvalOptions& options, const Format& format, std::stri
                      const Context& context) {
   const auto image = open_model(with_format(options.model, format), context);
   if (!image) return tl::unexpected(image.error());
-  const auto tokenizer =
-      Tokenizer::parse(image->tokenizer, image->manifest.vocab, "the image's tokenizer");
+  const auto tokenizer = open_tokenizer(*image);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   RunOptions run_options;
   run_options.interrupted = &interrupted();

@@ -14,6 +14,7 @@
 #include "plena/cli/model_options.h"
 #include "plena/cli/timeline_options.h"
 #include "plena/cli/timing_options.h"
+#include "plena/model/chat_template.h"
 #include "plena/model/tokenizer.h"
 #include "plena/runtime/generation.h"
 #include "plena/timing/report_text.h"
@@ -29,6 +30,8 @@ using Ids = std::vector<std::uint32_t>;
 struct GenerateOptions {
   ModelOptions model;
   std::string prompt;
+  bool chat = false;
+  std::string system;
   std::optional<std::int64_t> tokens;
   SamplingOptions sampling{.temperature = 1.0F, .top_p = 0.9F, .seed = 0};
   bool ids = false;
@@ -90,6 +93,8 @@ struct Outcome {
   std::optional<Generation> generation;
   std::optional<FeedReport> feed;
   std::size_t prompt = 1;  // runs until the first token was sampled
+  std::size_t prompt_ids = 0;
+  std::size_t shown = 0;  // tokens that joined the text, those of the prompt included
   std::optional<MachineTime> machine;
   std::optional<TimingReport> timing;
 
@@ -99,11 +104,41 @@ struct Outcome {
   }
 };
 
-// Streams text, or ids, to stdout as the machine makes them.
+// The prompt's tokens: the text, or with --chat what the model's template makes of it.
+Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer& tokenizer) {
+  if (!options.chat) {
+    Ids ids = tokenizer.encode(options.prompt);
+    if (!ids.empty()) return ids;
+    return fail_with_hint(ErrorCode::Usage, "an empty prompt",
+                          "this model has no token that begins a text: give it a --prompt");
+  }
+  if (tokenizer.chat_template().empty()) {
+    return fail_with_hint(ErrorCode::Usage,
+                          fmt::format("{} has no chat template", options.model.model),
+                          "without --chat it goes on from a --prompt");
+  }
+  std::vector<ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({"system", options.system});
+  messages.push_back({"user", options.prompt});
+  const SpecialTokens& special = tokenizer.special();
+  const auto text = [&](std::optional<std::uint32_t> id) {
+    return id ? std::string(tokenizer.piece(*id)) : std::string();
+  };
+  const auto prompt =
+      render_chat(tokenizer.chat_template(), messages,
+                  {.begin_text = text(special.begin),
+                   .end_text = special.ends.empty() ? std::string() : text(special.ends.front())});
+  if (!prompt) return tl::unexpected(prompt.error());
+  return tokenizer.encode_inner(*prompt);
+}
+
+// Streams text, or ids, to stdout as the machine makes them; of a chat the answer alone.
 GenerationHooks make_hooks(const GenerateOptions& options, const Context& context,
                            const Tokenizer& tokenizer, Outcome& outcome) {
   GenerationHooks hooks;
   hooks.token = [&](std::uint32_t previous, std::uint32_t id) {
+    // The prompt's tokens come first, before any was sampled.
+    if (options.chat && outcome.shown++ < outcome.prompt_ids) return;
     const auto piece = tokenizer.decode(previous, id);
     outcome.text += piece;
     if (context.json || options.ids || piece.empty()) return;
@@ -136,10 +171,14 @@ Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, S
     return {};
   }
   Sampler sampler(options.sampling);
-  const Ids prompt = tokenizer.encode(options.prompt);
+  const auto prompt = make_prompt(options, tokenizer);
+  if (!prompt) return tl::unexpected(prompt.error());
+  outcome.prompt_ids = prompt->size();
   auto generation =
-      generate(session, sampler, prompt,
-               static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)), hooks);
+      generate(session, sampler, *prompt,
+               {.max_tokens = static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)),
+                .ends = tokenizer.special().ends},
+               hooks);
   if (!generation) return tl::unexpected(generation.error());
   outcome.prompt = generation->prompt_runs;
   outcome.generation = *std::move(generation);
@@ -214,8 +253,7 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   if (auto checked = check_numbers(options); !checked) return tl::unexpected(checked.error());
   const auto image = open_model(options.model, context);
   if (!image) return tl::unexpected(image.error());
-  const auto tokenizer =
-      Tokenizer::parse(image->tokenizer, image->manifest.vocab, "the image's tokenizer");
+  const auto tokenizer = open_tokenizer(*image);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   RunOptions run_options;
   run_options.interrupted = &interrupted();
@@ -265,6 +303,11 @@ void add_generate_command(CLI::App& app, Context& context) {
   add_model_options(*command, options->model);
   auto* prompt =
       command->add_option("--prompt", options->prompt, "Text to go on from")->type_name("TEXT");
+  auto* chat = command->add_flag(
+      "--chat", options->chat, "The prompt is a message; print the answer (needs a chat template)");
+  command->add_option("--system", options->system, "What the model is told before a chat")
+      ->type_name("TEXT")
+      ->needs(chat);
   command->add_option("--tokens", options->tokens, "Tokens to sample, or to feed; default 256")
       ->type_name("N");
   command
@@ -282,7 +325,8 @@ void add_generate_command(CLI::App& app, Context& context) {
       ->add_option("--feed", options->feed_file,
                    "Feed these ids instead of sampling, and report their perplexity")
       ->type_name("IDS.json")
-      ->excludes(prompt);
+      ->excludes(prompt)
+      ->excludes(chat);
   add_timing_options(*command, options->timing);
   add_timeline_options(*command, options->timeline);
   command

@@ -1,22 +1,26 @@
-// The arguments that name a model: a checkpoint to compile or an image that was compiled before.
+// The arguments that name a model: files to compile or an image that was compiled before.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "plena/cli/context.h"
 #include "plena/cli/machine_options.h"
 #include "plena/compiler/image.h"
+#include "plena/model/tokenizer.h"
 
 namespace plena {
 
 struct ModelOptions {
-  std::string model;      // checkpoint, folder with one, or image folder
-  std::string tokenizer;  // empty: the one beside the checkpoint
+  std::string model;      // what open_model() takes, or an image folder
+  std::string tokenizer;  // empty: the model's own
+  std::optional<std::uint64_t> random_weights;
   MachineOptions machine;
   std::string scales;  // how weights are quantised: floor (empty: the same) or search
 };
 
-/// MODEL --tokenizer --scales and the machine options.
+/// MODEL --tokenizer --random-weights --scales and the machine options.
 void add_model_options(CLI::App& command, ModelOptions& options);
 /// The same without --scales, for a command with an option of that name.
 void add_model_and_machine_options(CLI::App& command, ModelOptions& options);
@@ -24,5 +28,8 @@ void add_model_and_machine_options(CLI::App& command, ModelOptions& options);
 /// The image, loaded or compiled. Machine options make no sense for an image, which has settings of
 /// its own: naming some is an error.
 Result<Image> open_model(const ModelOptions& options, const Context& context);
+
+/// The tokenizer an image carries; none is an error.
+Result<Tokenizer> open_tokenizer(const Image& image);
 
 }  // namespace plena

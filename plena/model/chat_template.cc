@@ -40,6 +40,7 @@ std::vector<Segment> read_segments(std::string_view source) {
   std::vector<Segment> segments;
   std::size_t line = 1;
   std::string text;
+  if (source.ends_with('\n')) source.remove_suffix(1);  // as Jinja does
   while (!source.empty()) {
     const std::size_t open = source.find('{');
     const bool is_tag = open != std::string_view::npos && open + 1 < source.size() &&
@@ -204,12 +205,17 @@ class ForNode : public Node {
     for (const auto& [key, value] : list.items()) {
       const Value element = list.is_object() ? Value(key) : value;
       scope.spend();
-      scope.push();
-      bind(scope, element);
-      if (!condition_ || chat::is_true(condition_->evaluate(scope))) elements.push_back(element);
-      scope.pop();
+      if (!condition_ || accepts(scope, element)) elements.push_back(element);
     }
     return elements;
+  }
+
+  [[nodiscard]] bool accepts(Scope& scope, const Value& element) const {
+    scope.push();
+    bind(scope, element);
+    const bool accepted = chat::is_true(condition_->evaluate(scope));
+    scope.pop();
+    return accepted;
   }
 
   void bind(Scope& scope, const Value& element) const {

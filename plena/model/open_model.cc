@@ -111,42 +111,44 @@ Result<Model> open_checkpoint(const std::string& path) {
   return describe(*llama);
 }
 
-bool is_tokenizer_name(const std::string& name) {
+}  // namespace
+
+bool is_llama2c_tokenizer_name(const std::string& name) {
   return name.starts_with("tok") && name.ends_with(".bin");
 }
 
-Result<Model> open_folder(const fs::path& folder, const OpenModelOptions& options) {
+Result<std::string> find_model_file(const std::string& path) {
   std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return path;
+  const fs::path folder(path);
   if (const auto config = folder / "config.json"; fs::exists(config, ignored)) {
-    return open_hugging_face(config.string(), options);
+    return config.string();
   }
   std::vector<std::string> found;
   for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     const std::string name = at->path().filename().string();
-    const bool is_checkpoint = name.ends_with(".bin") && !is_tokenizer_name(name);
+    const bool is_checkpoint = name.ends_with(".bin") && !is_llama2c_tokenizer_name(name);
     if (is_checkpoint || name.ends_with(".gguf")) found.push_back(at->path().string());
   }
   std::sort(found.begin(), found.end());
-  if (found.size() == 1) return open_model(found.front(), options);
+  if (found.size() == 1) return found.front();
   return fail_with_hint(
-      ErrorCode::Usage, fmt::format("{} holds {} models", folder.string(), found.size()),
+      ErrorCode::Usage, fmt::format("{} is neither an image nor a folder with one model", path),
       found.empty() ? "a folder has a config.json, or one .gguf or llama2.c .bin file"
                     : "name one of its files");
 }
 
-}  // namespace
-
 Result<Model> open_model(const std::string& path, const OpenModelOptions& options) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return open_folder(path, options);
-  auto file = MappedFile::open(path);
+  const auto found = find_model_file(path);
+  if (!found) return tl::unexpected(found.error());
+  auto file = MappedFile::open(*found);
   if (!file) return forward_error(file);
-  if (is_gguf(file->bytes())) return open_gguf(*std::move(file), path);
+  if (is_gguf(file->bytes())) return open_gguf(*std::move(file), *found);
   const auto start = file->text().substr(0, 64);
   const auto first = start.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && start[first] == '{';
-  return is_json ? open_json(path, options) : open_checkpoint(path);
+  return is_json ? open_json(*found, options) : open_checkpoint(*found);
 }
 
 }  // namespace plena

@@ -25,6 +25,13 @@ struct OpenModelOptions {
 /// known ones; whatever is missing, malformed or contradicts something else names the file.
 Result<Model> open_model(const std::string& path, const OpenModelOptions& options = {});
 
+/// The file that open_model(path) starts from: `path`, or in a folder config.json, else its only
+/// model.
+Result<std::string> find_model_file(const std::string& path);
+
+/// Whether a file of this name belongs to a llama2.c checkpoint as its tokenizer: tok*.bin.
+bool is_llama2c_tokenizer_name(const std::string& name);
+
 /// Whether the sizes of a config are in range and fit each other, and the weights are there in the
 /// shapes they ask for. Importers end with it; for models made otherwise, too.
 Status check_model(const Model& model);

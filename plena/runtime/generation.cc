@@ -70,7 +70,7 @@ class Stepper {
   Session& session_;
   const GenerationHooks& hooks_;
   std::size_t runs_ = 0;
-  std::uint32_t shown_ = kBeginToken;
+  std::uint32_t shown_ = kNoToken;
   std::vector<std::uint32_t> ids_;
   std::span<const float> logits_;
   double seconds_ = 0;
@@ -112,7 +112,7 @@ double Generation::tokens_per_second() const {
 }
 
 Result<Generation> generate(Session& session, Sampler& sampler,
-                            std::span<const std::uint32_t> prompt, std::uint32_t max_tokens,
+                            std::span<const std::uint32_t> prompt, const GenerationLimits& limits,
                             const GenerationHooks& hooks) {
   const Manifest& manifest = session.manifest();
   if (auto fits = check_ids(prompt, manifest); !fits) return tl::unexpected(fits.error());
@@ -120,16 +120,16 @@ Result<Generation> generate(Session& session, Sampler& sampler,
   Generation generation;
   if (auto fed = stepper.feed_prompt(prompt); !fed) return tl::unexpected(fed.error());
   generation.prompt_runs = stepper.runs();
-  while (generation.sampled.size() < max_tokens) {
+  while (generation.sampled.size() < limits.max_tokens) {
     const auto id = sampler.pick(stepper.logits());
     if (!id) return tl::unexpected(id.error());
     generation.sampled.push_back(*id);
-    if (*id == kBeginToken || *id == kEndToken) {
+    if (std::find(limits.ends.begin(), limits.ends.end(), *id) != limits.ends.end()) {
       generation.end = GenerationEnd::EndToken;
       break;
     }
     stepper.show(*id);
-    if (generation.sampled.size() == max_tokens) break;
+    if (generation.sampled.size() == limits.max_tokens) break;
     if (stepper.ids().size() == manifest.context) {
       generation.end = GenerationEnd::ContextEnd;
       break;

@@ -16,7 +16,7 @@ namespace plena {
 
 /// What a caller wants to see as it happens; either may be empty.
 struct GenerationHooks {
-  /// A token joined the text after `previous` (BOS before the first): of the prompt, fed or
+  /// A token joined the text after `previous` (kNoToken before the first): of the prompt, fed or
   /// sampled.
   std::function<void(std::uint32_t previous, std::uint32_t id)> token;
   /// The machine was fed `id` and answered with logits [vocab]; none where a block of the prompt
@@ -27,6 +27,11 @@ struct GenerationHooks {
 
 enum class GenerationEnd : std::uint8_t { EndToken, TokenLimit, ContextEnd };
 std::string_view generation_end_name(GenerationEnd end);  // "end_token", …
+
+struct GenerationLimits {
+  std::uint32_t max_tokens = 1;     // at least 1
+  std::vector<std::uint32_t> ends;  // tokens that end a text
+};
 
 struct Generation {
   std::vector<std::uint32_t> ids;      // fed to the machine, in order
@@ -39,10 +44,10 @@ struct Generation {
   [[nodiscard]] double tokens_per_second() const;
 };
 
-/// Feeds `prompt` (at least BOS) and then samples up to `max_tokens` (at least 1) tokens, until BOS
-/// or EOS is sampled or the context is full. A prompt longer than the context is an error.
+/// Feeds `prompt` (at least one token) and then samples tokens until one of the limits is reached
+/// or the context is full. A prompt longer than the context is an error.
 Result<Generation> generate(Session& session, Sampler& sampler,
-                            std::span<const std::uint32_t> prompt, std::uint32_t max_tokens,
+                            std::span<const std::uint32_t> prompt, const GenerationLimits& limits,
                             const GenerationHooks& hooks = {});
 
 struct FeedReport {

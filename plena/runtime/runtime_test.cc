@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "plena/compiler/testing/toy_image.h"
+#include "plena/model/tokenizer.h"
 #include "plena/runtime/generation.h"
 #include "plena/runtime/machine_time.h"
 #include "plena/timing/hbm_choice.h"
@@ -132,7 +133,7 @@ TEST(Generate, FeedsThePromptThenWhatItSampled) {
   auto session = toy_session();
   auto sampler = greedy();
 
-  const auto generation = generate(session, sampler, Ids{1, 3}, 3).value();
+  const auto generation = generate(session, sampler, Ids{1, 3}, {3, {1, 2}}).value();
 
   // Positions 0 and 1 take the prompt, then 0 (odd) → 3, at position 2 (even).
   EXPECT_EQ(generation.ids, (Ids{1, 3, 0, 3}));
@@ -152,10 +153,10 @@ TEST(Generate, ShowsEveryTokenOnceAndEveryStep) {
     stepped.push_back(id);
   };
 
-  ASSERT_TRUE(generate(session, sampler, Ids{1, 3}, 1, hooks));
+  ASSERT_TRUE(generate(session, sampler, Ids{1, 3}, {1, {1, 2}}, hooks));
 
   using Pair = std::pair<std::uint32_t, std::uint32_t>;
-  EXPECT_THAT(shown, ElementsAre(Pair{1, 1}, Pair{1, 3}, Pair{3, 0}));
+  EXPECT_THAT(shown, ElementsAre(Pair{kNoToken, 1}, Pair{1, 3}, Pair{3, 0}));
   EXPECT_EQ(stepped, (Ids{1, 3}));
 }
 
@@ -163,7 +164,7 @@ TEST(Generate, StopsAtTheEndOfTheContext) {
   auto session = toy_session();
   auto sampler = greedy();
 
-  const auto generation = generate(session, sampler, Ids{1}, 100).value();
+  const auto generation = generate(session, sampler, Ids{1}, {100, {1, 2}}).value();
 
   EXPECT_EQ(generation.ids.size(), 6U);
   EXPECT_EQ(generation.sampled.size(), 6U);
@@ -176,7 +177,7 @@ TEST(Generate, StopsAtAnEndToken) {
   auto session = Session::create(toy_image(to_end, to_end)).value();
   auto sampler = greedy();
 
-  const auto generation = generate(session, sampler, Ids{1}, 100).value();
+  const auto generation = generate(session, sampler, Ids{1}, {100, {1, 2}}).value();
 
   EXPECT_EQ(generation.ids, (Ids{1, 3}));
   EXPECT_EQ(generation.sampled, (Ids{3, 2}));
@@ -187,8 +188,9 @@ TEST(Generate, RefusesAPromptThatDoesNotFit) {
   auto session = toy_session();
   auto sampler = greedy();
 
-  EXPECT_THAT(generate(session, sampler, Ids(7, 1), 1).error().message, HasSubstr("context of 6"));
-  EXPECT_TRUE(generate(session, sampler, Ids(6, 1), 1));
+  EXPECT_THAT(generate(session, sampler, Ids(7, 1), {1, {1, 2}}).error().message,
+              HasSubstr("context of 6"));
+  EXPECT_TRUE(generate(session, sampler, Ids(6, 1), {1, {1, 2}}));
 }
 
 TEST(Generate, AnInterruptedRunSaysSo) {
@@ -196,7 +198,7 @@ TEST(Generate, AnInterruptedRunSaysSo) {
   auto session = toy_session({.interrupted = &interrupted});
   auto sampler = greedy();
 
-  EXPECT_EQ(generate(session, sampler, Ids{1}, 1).error().code, ErrorCode::Interrupted);
+  EXPECT_EQ(generate(session, sampler, Ids{1}, {1, {1, 2}}).error().code, ErrorCode::Interrupted);
 }
 
 TEST(Feed, JudgesTheModelByWhatItWasFed) {

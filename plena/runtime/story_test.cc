@@ -97,7 +97,7 @@ TEST(Story, InFp32TheMachineSaysWhatTheReferenceSays) {
     comparison.add(logits, reference.row(comparison.positions()));
   };
 
-  const auto generation = generate(session, sampler, Ids{1}, 200, hooks).value();
+  const auto generation = generate(session, sampler, Ids{1}, {200, {1, 2}}, hooks).value();
 
   EXPECT_EQ(generation.ids, reference.ids);
   EXPECT_LT(comparison.worst(), 1e-4F);
@@ -139,7 +139,7 @@ TEST(Story, InFp32AModelWithoutGroupingSaysWhatAnF32PassSays) {
   auto session = make_session(model, settings_of("fp32"));
   Sampler sampler({.temperature = 0});
 
-  const auto generation = generate(session, sampler, Ids{1}, 128).value();
+  const auto generation = generate(session, sampler, Ids{1}, {128, {1, 2}}).value();
 
   EXPECT_EQ(generation.ids, testing::greedy_tokens(model, 128));
 }
