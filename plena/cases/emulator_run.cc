@@ -7,6 +7,7 @@
 
 #include "plena/asm/mem_file.h"
 #include "plena/numerics/float_format.h"
+#include "plena/sim/observer_watch.h"
 
 namespace plena {
 
@@ -212,8 +213,9 @@ void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
     return;
   }
   Meter meter(instructions(**program), machine.settings, options);
-  Stop stop =
-      run(result.machine, **program, {.observer = &meter, .interrupted = options.interrupted});
+  const RunOptions run_options{.observer = &meter, .interrupted = options.interrupted};
+  Execution x(result.machine, **program, run_options);
+  Stop stop = dispatch(x, run_options, ObserverWatch<Meter>(x, run_options, &meter));
   result.trap = std::move(stop.trap);
   result.interrupted = stop.reason == StopReason::Interrupted;
   result.latency = meter.latency;

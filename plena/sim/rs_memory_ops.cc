@@ -171,6 +171,15 @@ void load_scales(Execution& x, const Access& access, std::uint64_t row) {
   x.scales[access.scale_count()] = kOne;
 }
 
+// Rows of a matrix lie far apart: what comes in a few rows' time is on its way meanwhile.
+void announce_row(const Execution& x, const Access& access, std::uint64_t row) {
+  const auto announce = [&](std::uint64_t address) {
+    if (address < x.machine.hbm.size()) __builtin_prefetch(x.machine.hbm.data() + address);
+  };
+  announce(access.element_address(row));
+  if (access.type().is_mx()) announce(access.scale_address(x.machine.scale, row));
+}
+
 void load_row(Execution& x, const Access& access, std::uint64_t row, std::uint8_t* to,
               const VectorKernels& sram) {
   const std::uint64_t bytes = access.element_span() + 8;  // room for a bit offset
@@ -219,7 +228,9 @@ bool prefetch_matrix(Execution& x, const Prepared& i) {
   });
   if (x.faulted) return false;
   const VectorKernels& sram = vector_kernels(p.matrix_format);
+  constexpr std::uint64_t kAhead = 8;
   for (std::uint64_t row = 0; row < rows; ++row) {
+    announce_row(x, access, row + kAhead);
     const std::uint64_t at = (rd + row * p.mlen) * p.matrix_bytes;
     load_row(x, access, row, x.machine.mram.writable(at, p.mlen * p.matrix_bytes), sram);
     tell_row(x, access, row, false);
