@@ -34,6 +34,18 @@ Status read_words(const std::string& path, ProgramSource& source) {
   return {};
 }
 
+// The part of an image's program that decodes a token: what lies before the breakpoint ahead of the
+// entry for blocks.
+Program decoding_program(const Image& image) {
+  Program program = image.program;
+  if (!image.manifest.block) return program;
+  const std::size_t end = image.manifest.block->entry - 1;
+  program.words.resize(end);
+  program.lines.resize(std::min(program.lines.size(), end));
+  std::erase_if(program.regions, [&](const auto& region) { return region.end > end; });
+  return program;
+}
+
 Result<ProgramSource> read_image(const std::string& folder, const MachineOptions& options) {
   if (!is_image_folder(folder)) {
     return fail_with_hint(ErrorCode::Usage, fmt::format("{} is a folder, but no image", folder),
@@ -46,7 +58,7 @@ Result<ProgramSource> read_image(const std::string& folder, const MachineOptions
   }
   auto image = load_image(folder);
   if (!image) return forward_error(image);
-  ProgramSource source{image->program, image->settings, image->dialect, std::nullopt};
+  ProgramSource source{decoding_program(*image), image->settings, image->dialect, std::nullopt};
   source.image = std::move(*image);
   return source;
 }
