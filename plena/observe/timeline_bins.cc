@@ -7,14 +7,14 @@ namespace plena {
 // ------------------------------------------------------------ one series
 
 void BinnedSeries::widen_to(Cycle cycle) {
-  Cycle width = width_;
-  while (cycle >= width * kMostBins) width *= 2;
-  amounts_ = widened(width);
-  width_ = width;
+  std::uint32_t shift = shift_;
+  while (cycle >> shift >= kMostBins) ++shift;
+  amounts_ = widened(Cycle{1} << shift);
+  shift_ = shift;
 }
 
 std::vector<double> BinnedSeries::widened(Cycle width) const {
-  const Cycle together = width / width_;
+  const Cycle together = width >> shift_;
   std::vector<double> wider((amounts_.size() + together - 1) / together);
   for (std::size_t bin = 0; bin < amounts_.size(); ++bin) wider[bin / together] += amounts_[bin];
   return wider;

@@ -21,15 +21,15 @@ class BinnedSeries {
   /// An amount of `rate` a cycle from `begin` to `end`.
   void add(Cycle begin, Cycle end, double rate = 1) {
     if (end <= begin) return;
-    if (end - 1 >= width_ * kMostBins) widen_to(end - 1);
+    if ((end - 1) >> shift_ >= kMostBins) widen_to(end - 1);
     while (begin < end) {
-      const Cycle bin = begin / width_;
-      const Cycle until = std::min(end, (bin + 1) * width_);
+      const Cycle bin = begin >> shift_;
+      const Cycle until = std::min(end, (bin + 1) << shift_);
       slot(bin) += rate * static_cast<double>(until - begin);
       begin = until;
     }
   }
-  [[nodiscard]] Cycle width() const { return width_; }
+  [[nodiscard]] Cycle width() const { return Cycle{1} << shift_; }
   /// Amounts by stretch, from cycle 0, as far as anything happened; widened to `width`, which is
   /// this one's or a larger power of two.
   [[nodiscard]] std::vector<double> widened(Cycle width) const;
@@ -41,7 +41,7 @@ class BinnedSeries {
     return amounts_[bin];
   }
 
-  Cycle width_ = 1;
+  std::uint32_t shift_ = 0;  // a stretch is 2^shift_ cycles
   std::vector<double> amounts_;
 };
 

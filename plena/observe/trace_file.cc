@@ -70,7 +70,8 @@ Result<TraceFile> TraceFile::create(const std::string& path) {
   return TraceFile(std::move(*file));
 }
 
-TraceFile::TraceFile(FileWriter file) : file_(std::move(file)), buffer_(kBuffer) {
+TraceFile::TraceFile(FileWriter file)
+    : file_(std::make_unique<BackgroundWriter>(std::move(file))), buffer_(kBuffer) {
   packet(sequence_packet().number(field::kSequenceFlags, kIncrementalStateCleared));
 }
 
@@ -82,7 +83,7 @@ std::uint8_t* TraceFile::room(std::size_t bytes) {
 
 // Only whole packets are ever handed on.
 void TraceFile::flush() {
-  if (status_) status_ = file_.append({buffer_.data(), filled_});
+  failed_ = !file_->append(buffer_, filled_);
   filled_ = 0;
 }
 
@@ -98,8 +99,7 @@ void TraceFile::packet(const Message& message) {
 
 Status TraceFile::finish() {
   flush();
-  if (!status_) return status_;
-  return file_.commit();
+  return file_->finish();
 }
 
 // ------------------------------------------------------------ tracks

@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plena/base/files.h"
+#include "plena/observe/background_writer.h"
 
 namespace plena::perfetto {
 
@@ -61,7 +63,7 @@ class TraceFile {
   }
   void count(TrackId track, std::uint64_t at, std::uint64_t value);
 
-  [[nodiscard]] bool failed() const { return !status_.has_value(); }
+  [[nodiscard]] bool failed() const { return failed_; }
   /// Writes what is left; the file appears under its name. The error that came first, if any did.
   Status finish();
 
@@ -74,8 +76,8 @@ class TraceFile {
   std::uint8_t* room(std::size_t bytes);
   void flush();
 
-  FileWriter file_;
-  Status status_;
+  std::unique_ptr<BackgroundWriter> file_;
+  bool failed_ = false;
   std::vector<std::uint8_t> buffer_;
   std::size_t filled_ = 0;
   std::vector<std::int32_t> ranks_;  // by track
