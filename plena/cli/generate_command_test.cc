@@ -8,6 +8,7 @@
 
 #include "plena/base/npy.h"
 #include "plena/base/scratch_folder.h"
+#include "plena/base/shared_data.h"
 #include "plena/cli/run_program.h"
 
 namespace plena {
@@ -198,6 +199,47 @@ TEST_F(GenerateCommand, RefusesFilesThatAreNoIds) {
   EXPECT_THAT(feed("{\"names\": [1]}"), HasSubstr("holds no token ids"));
   EXPECT_THAT(feed("[1, 512]"), HasSubstr("token 512"));
   EXPECT_THAT(refusal({stories_, "--feed", path("absent.json")}), HasSubstr("absent.json"));
+}
+
+TEST_F(GenerateCommand, TellsTheSameStoryFromEveryKindOfFile) {
+  PLENA_NEEDS_SHARED();
+  for (const char* kind : {"stories260K-hf", "stories260K-gguf/stories260K-F16.gguf"}) {
+    const auto run = run_program({"generate", shared_data() + "/models/" + kind, "--prompt",
+                                  "Once upon", "--tokens", "3", "--temperature", "0"});
+    EXPECT_EQ(run.out, "Once upon a time,\n") << run.err;
+  }
+}
+
+TEST_F(GenerateCommand, AnswersAChatByTheModelsTemplate) {
+  PLENA_NEEDS_SHARED();
+  const auto folder = shared_data() + "/models/stories260K-hf";
+  fs::copy(folder, root_, fs::copy_options::recursive);
+  const auto answer = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"generate", root_.string(),  "--chat",
+                                       "--prompt", "upon",          "--tokens",
+                                       "3",        "--temperature", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  };
+  EXPECT_THAT(answer({}).err, HasSubstr("has no chat template"));
+
+  write("chat_template.jinja",
+        "{{ bos_token }}{% for m in messages %}{{ m.content + ' ' * 0 }}{% endfor %}");
+  EXPECT_THAT(answer({}).err, HasSubstr("chat template: arithmetic works on integers"));
+
+  write("chat_template.jinja", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(answer({"--system", "Once "}).out, " a time,\n");
+}
+
+TEST_F(GenerateCommand, CompilesAConfigWithRandomWeights) {
+  const auto config = write(
+      "config.json", R"({"architectures":["LlamaForCausalLM"],"hidden_size":64,)"
+                     R"("num_attention_heads":4,"num_hidden_layers":1,"intermediate_size":64,)"
+                     R"("vocab_size":64,"max_position_embeddings":32})");
+  EXPECT_THAT(refusal({config}), HasSubstr("holds no weights"));
+  EXPECT_THAT(refusal({config, "--random-weights", "1"}), HasSubstr("has no tokenizer"));
+  EXPECT_EQ(run_program({"compile", config, "--random-weights", "1", "-o", path("image")}).status,
+            0);
 }
 
 TEST_F(GenerateCommand, RefusesWhatIsNoModel) {

@@ -13,7 +13,7 @@ namespace plena::chat {
 
 namespace {
 
-constexpr std::size_t kMostSteps = 300'000;
+constexpr std::size_t kMostSteps = 100'000;
 constexpr int kMostDepth = 100;  // of nested expressions
 
 using Kind = Lexeme::Kind;

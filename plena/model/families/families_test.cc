@@ -35,6 +35,21 @@ std::map<std::string, std::vector<float>> read_recording(const std::string& path
   return values;
 }
 
+std::uint64_t parameters(const FeedForwardWeights& ffn) {
+  return ffn.gate.weight.size() + ffn.up.weight.size() + ffn.down.weight.size();
+}
+
+// Of the matrices; vectors are too few to count.
+std::uint64_t parameters(const Model& model) {
+  std::uint64_t sum = model.embedding.size() + (model.tied ? 0 : model.output.weight.size());
+  for (const LayerWeights& layer : model.layers) {
+    sum += layer.q.weight.size() + layer.k.weight.size() + layer.v.weight.size() +
+           layer.o.weight.size() + layer.router.weight.size() + parameters(layer.ffn);
+    for (const FeedForwardWeights& expert : layer.experts) sum += parameters(expert);
+  }
+  return sum;
+}
+
 class TinyModel : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TinyModel, HasTheReferenceLogits) {
@@ -69,6 +84,20 @@ TEST(HuggingFaceFolder, TellsTheSameStoryAsTheCheckpointItWasMadeOf) {
   auto expected = testing::reference_logits(models + "stories260K");
   expected.resize(40 * 512);
   EXPECT_LT(worst_difference(logits, expected), kLogitTolerance);
+}
+
+// Sizes as the publishers state them: billions of parameters in the name.
+TEST(PublishedConfigs, OpenWithoutWeightsAtTheirSize) {
+  PLENA_NEEDS_SHARED();
+  const std::map<std::string, double> billions{
+      {"llama-3-8b", 8.03}, {"llama-3.1-8b", 8.03}, {"llama-3.1-70b", 70.6}, {"llama-3.2-1b", 1.24},
+      {"qwen2_5_7b", 7.62}, {"qwen3-32b", 32.8},    {"gpt-oss-20b", 20.9},   {"llada-8b", 8.03}};
+  for (const auto& [name, expected] : billions) {
+    const auto path = shared_data() + "/config/model_lib/" + name + ".json";
+    const auto model = open_model(path, {.random_weights = 1});
+    ASSERT_TRUE(model) << model.error().render();
+    EXPECT_NEAR(static_cast<double>(parameters(*model)) / 1e9, expected, expected / 200) << name;
+  }
 }
 
 // The intermediate values of a run of minGPT itself on three rows of digits.

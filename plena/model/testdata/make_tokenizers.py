@@ -1,8 +1,11 @@
 """Makes tokenizers.json: small tokenizers and what the Python package `tokenizers` (0.23) makes of
-texts with them. usage: make_tokenizers.py > tokenizers.json"""
+texts with them; needs sentencepiece, too. usage: make_tokenizers.py > tokenizers.json"""
 
 import json
+import tempfile
 
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -78,6 +81,25 @@ def unigram(name, normalizer, pre, fallback):
     return name, tokenizer
 
 
+def precompiled():
+    """A unigram tokenizer whose normalizer is a charsmap that sentencepiece compiles of a few rules."""
+    rules = [("FB01", "66 69"), ("41", "61"), ("C4", "61 65"), ("65 301", "E9"), ("2460", "31"), ("3000", "20"),
+             ("1F642", "3A 29"), ("201C", "22"), ("201D", "")]
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/rules.tsv", "w") as file:
+            file.writelines(f"{source}\t{target}\n" for source, target in rules)
+        with open(folder + "/corpus.txt", "w") as file:
+            file.writelines(line.replace("\n", " ") + "\n" for line in CORPUS)
+        sentencepiece.SentencePieceTrainer.train(input=folder + "/corpus.txt", model_prefix=folder + "/m",
+                                                 vocab_size=120, normalization_rule_tsv=folder + "/rules.tsv",
+                                                 hard_vocab_limit=False, minloglevel=2)
+        model = sentencepiece_model_pb2.ModelProto()
+        with open(folder + "/m.model", "rb") as file:
+            model.ParseFromString(file.read())
+    return unigram("precompiled", normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap),
+                   pre_tokenizers.Metaspace(), False)
+
+
 CASES = [
     byte_level("gpt-2", pre_tokenizers.ByteLevel(add_prefix_space=False)),
     byte_level("prefix-space", pre_tokenizers.ByteLevel(add_prefix_space=True)),
@@ -96,6 +118,7 @@ CASES = [
                                      pre_tokenizers.Metaspace(prepend_scheme="first", split=False)]), True),
     unigram("white-space", normalizers.NFD(), pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(),
                                                                       pre_tokenizers.Metaspace()]), False),
+    precompiled(),
     unigram("words", normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()]), pre_tokenizers.Whitespace(), False),
 ]
 

@@ -52,7 +52,7 @@ TEST_P(JsonTokenizer, DecodesAsTheTokenizersPackageDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, JsonTokenizer, ::testing::Range<std::size_t>(0, 10),
+INSTANTIATE_TEST_SUITE_P(Kinds, JsonTokenizer, ::testing::Range<std::size_t>(0, 11),
                          [](const auto& index) {
                            auto name =
                                entries().at(index.param).at("name").template get<std::string>();
