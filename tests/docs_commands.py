@@ -54,6 +54,11 @@ def pattern(lines):
     return re.compile(r"\A\s*" + re.sub(r"(?:\\ )+", r"[ ]+", escaped) + r"\s*\Z")
 
 
+def printed(run):
+    """What a command printed, without blanks at the ends of lines."""
+    return re.sub(r"[ \t]+$", "", run.stdout + run.stderr, flags=re.MULTILINE)
+
+
 def run_page(page, programs):
     problems = 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -69,7 +74,7 @@ def run_page(page, programs):
             if run.returncode != wanted:
                 print(f"{page}:{number}: exit status {run.returncode}, not {wanted}: {command}\n{run.stderr}")
                 problems += 1
-            elif "".join(expected).strip() and not pattern(expected).match(run.stdout + run.stderr):
+            elif "".join(expected).strip() and not pattern(expected).match(printed(run)):
                 print(f"{page}:{number}: prints something else: {command}\n{run.stdout}{run.stderr}")
                 problems += 1
     return problems
