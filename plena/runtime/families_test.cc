@@ -172,6 +172,24 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Blocks,
                                            "mistral-sliding", "gemma2", "gemma3"),
                          test_name);
 
+// Six tiles: weights come a tile at a time into either slot, K and V are fetched again for each
+// token.
+TEST_P(Blocks, WorkInLittleMatrixSram) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of(GetParam())).value();
+  const auto reference = load_reference(folder_of(GetParam()));
+  const Ids ids = reference.all();
+  const std::size_t vocab = reference.logits.size() / ids.size();
+  Settings settings = settings_of("fp32");
+  settings.matrix_sram_size = 6 * std::uint64_t{settings.mlen};
+  auto session = make_session(model, settings, {});
+  const auto block = session.run_block(std::span(ids).first(13), 0);
+  ASSERT_TRUE(block) << block.error().render();
+  EXPECT_LT(largest_difference(*block, reference.logits, 12 * vocab), kFp32Tolerance);
+  const auto next = session.step(ids[13], 13).value();
+  EXPECT_LT(largest_difference(next, reference.logits, 13 * vocab), kFp32Tolerance);
+}
+
 // A model that is not causal reads a sequence as one block.
 TEST(Llada, InFp32GivesTheReferenceLogitsOfTheWholeSequence) {
   PLENA_NEEDS_SHARED();
