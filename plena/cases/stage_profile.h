@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plena/cases/emulator_run.h"
 #include "plena/config/settings.h"
 #include "plena/sim/engine.h"
 
@@ -46,7 +47,8 @@ std::vector<StageLabel> stage_labels(std::string_view assembly);
 
 class StageProfile final : public Observer {
  public:
-  StageProfile(std::vector<StageLabel> labels, Settings settings);
+  /// `memory_time`: as EmulatorOptions has it, of a memory of its own; where empty, HBM is free.
+  StageProfile(std::vector<StageLabel> labels, Settings settings, MemoryTime memory_time = {});
 
   void about_to_run(const Machine& machine, std::uint64_t pc,
                     const Instruction& instruction) override;
@@ -54,7 +56,7 @@ class StageProfile final : public Observer {
   void moved_row(const HbmRow& row) override;
 
   [[nodiscard]] std::size_t label_count() const { return labels_.size(); }
-  /// The report: JSON with a line feed at its end. Seconds are those of the latency without memory.
+  /// The report: JSON with a line feed at its end. Seconds are those of the latency.
   [[nodiscard]] std::string json() const;
 
  private:
@@ -72,7 +74,9 @@ class StageProfile final : public Observer {
 
   std::vector<StageLabel> labels_;
   Settings settings_;
+  MemoryTime memory_time_;
   std::uint64_t pc_ = 0;
+  std::uint64_t now_ = 0;  // nanoseconds
   Stages stages_{};
   std::map<std::uint32_t, Stages> pairs_;
 };

@@ -95,6 +95,26 @@ TEST(StageProfile, AddsUpInstructionsTimeAndTraffic) {
   EXPECT_EQ(report.at("pairs").at("2").at("stages").at("gather").at("instructions"), 1);
 }
 
+TEST(StageProfile, CountsTheTimeOfTransfers) {
+  Settings settings;
+  settings.latency["SCALAR_INT_BASIC_CYCLES"] = 3;
+  const Machine machine = std::move(*Machine::create(settings));
+  const auto forty_later = [](const Machine&, const Instruction&, std::uint64_t now) {
+    return now + 40;
+  };
+  StageProfile profile(stage_labels("; gather pair=2\nA\n; router token\nA\n"), settings,
+                       forty_later);
+
+  profile.retired(machine, 0, {.op = Op::H_PREFETCH_V});
+  profile.retired(machine, 1, {.op = Op::S_ADDI_INT});
+  profile.retired(machine, 0, {.op = Op::H_PREFETCH_V});
+
+  const auto report = nlohmann::json::parse(profile.json());
+  EXPECT_DOUBLE_EQ(report.at("total_profiled_seconds"), 83e-9);
+  EXPECT_DOUBLE_EQ(report.at("stages").at("gather").at("seconds"), 80e-9);
+  EXPECT_DOUBLE_EQ(report.at("stages").at("router_topk").at("seconds"), 3e-9);
+}
+
 TEST(StageProfile, NamesStagesInTheirOrder) {
   const Settings settings;
   const std::string text = StageProfile({}, settings).json();

@@ -137,6 +137,11 @@ Status report_result(const EmulatorRun& run, const EmulateOptions& options,
   return write_text(options.log_file, closing_lines(run), options);
 }
 
+// Of a memory of its own with every call.
+MemoryTime memory_time(const EmulateOptions& options) {
+  return options.free_hbm ? MemoryTime() : emulator_memory_time();
+}
+
 // What watches the run besides the counts, as the options ask.
 class Watchers {
  public:
@@ -146,7 +151,7 @@ class Watchers {
     if (!options.stage_profile_asm.empty()) {
       auto text = read_text(options.stage_profile_asm);
       if (!text) return forward_error(text);
-      watchers.profile_.emplace(stage_labels(*text), settings);
+      watchers.profile_.emplace(stage_labels(*text), settings, memory_time(options));
       const std::size_t labels = watchers.profile_->label_count();
       if (labels != program.words.size()) {
         warn(context,
@@ -193,7 +198,7 @@ Result<int> emulate(const EmulateOptions& options, const Context& context) {
                            .int_sram = Images::bytes(images->intsram),
                            .vram = Images::bytes(images->vram)},
                           {.observer = watchers->observer(),
-                           .memory_time = options.free_hbm ? MemoryTime() : emulator_memory_time(),
+                           .memory_time = memory_time(options),
                            .interrupted = &interrupted()});
   if (!run) return forward_error(run);
   if (run->interrupted) return fail(ErrorCode::Interrupted, "interrupted");
