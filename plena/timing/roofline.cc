@@ -28,16 +28,17 @@ double Roofline::achieved(Cycle total) const {
 }
 
 Roofline make_roofline(const Work& work, const Settings& settings, const PeakRate& peak,
-                       bool one_issue_a_cycle) {
+                       bool one_of_each_unit) {
   const std::uint64_t multipliers = std::uint64_t{settings.blen} * settings.mlen;
   Roofline roofline{.work = work};
-  roofline.cycles[static_cast<std::size_t>(Bound::Hbm)] =
-      peak.cycles_for(work.hbm_bytes / kBurstBytes);
-  roofline.cycles[static_cast<std::size_t>(Bound::Array)] =
-      (work.multiply_adds + multipliers - 1) / multipliers;
-  roofline.cycles[static_cast<std::size_t>(Bound::Vector)] = work.vector_rows;
-  roofline.cycles[static_cast<std::size_t>(Bound::Issue)] =
-      one_issue_a_cycle ? work.instructions : 0;
+  const auto bound = [&](Bound which) -> Cycle& {
+    return roofline.cycles[static_cast<std::size_t>(which)];
+  };
+  bound(Bound::Hbm) = peak.cycles_for(work.hbm_bytes / kBurstBytes);
+  if (!one_of_each_unit) return roofline;
+  bound(Bound::Array) = (work.multiply_adds + multipliers - 1) / multipliers;
+  bound(Bound::Vector) = work.vector_rows;
+  bound(Bound::Issue) = work.instructions;
   return roofline;
 }
 

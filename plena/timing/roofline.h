@@ -37,8 +37,9 @@ struct Roofline {
 };
 
 /// HBM: bytes at the memory's peak. Array: BLEN·MLEN multiply-adds a cycle. Vector: a row a cycle.
-/// Issue: an instruction a cycle; 0 for an overlap without that limit.
+/// Issue: an instruction a cycle. All but the first are 0 for an overlap with as many units as
+/// wanted.
 Roofline make_roofline(const Work& work, const Settings& settings, const PeakRate& peak,
-                       bool one_issue_a_cycle);
+                       bool one_of_each_unit);
 
 }  // namespace plena

@@ -90,8 +90,7 @@ function showHead() {
   tile(percent(cycles, run.cycles), `of the cycles is the lower bound, set by ${bound}`);
   tile(amount(run.hbm.read + run.hbm.written, 'B'),
        `of HBM, ${percent(run.hbm.rate, run.hbm.peak)} of its peak`);
-  const busiest = run.program.multiply_adds;
-  tile(percent(busiest, run.cycles * run.roofline.array_peak),
+  if (run.overlap !== 'ideal') tile(percent(run.program.multiply_adds, run.cycles * run.roofline.array_peak),
        `of the array’s ${whole(run.roofline.array_peak)} multiply-adds a cycle`);
   if (run.picojoules !== undefined) tile(amount(run.picojoules / 1e12, 'J'), 'energy');
 }
