@@ -1,5 +1,6 @@
 #include "plena/model/config_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -31,9 +32,35 @@ std::optional<std::uint32_t> as_id(const json& value) {
   return static_cast<std::uint32_t>(*number);
 }
 
+constexpr std::size_t kMostNesting = 100;
+
+// How deep lists and objects are nested in JSON text; in other text any number.
+std::size_t nesting(std::string_view text) {
+  std::size_t depth = 0;
+  std::size_t most = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string && c == '\\') {
+      ++at;  // what is escaped ends no string
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '[' || c == '{')) {
+      most = std::max(most, ++depth);
+    } else if (!in_string && (c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 Result<json> parse_json(std::string_view text, const std::string& path) {
+  if (nesting(text) > kMostNesting) {
+    return fail(ErrorCode::Format, "{}: objects and lists are nested more than {} deep", path,
+                kMostNesting);
+  }
   try {
     return json::parse(text);
   } catch (const json::exception& e) {

@@ -165,6 +165,12 @@ TEST_F(HostileFolder, NamesTheKeyThatIsWrong) {
               HasSubstr("factor is 0"));
 }
 
+TEST_F(HostileFolder, EndsBeforeNestingExhaustsTheStack) {
+  const std::string deep(1'000'000, '[');
+  write("config.json", R"({"architectures":)" + deep + "}");
+  EXPECT_THAT(rejection(), HasSubstr("nested more than 100 deep"));
+}
+
 TEST_F(HostileFolder, NamesTheTensorThatIsWrong) {
   const std::string q = "model.layers.0.self_attn.q_proj.weight";
   const auto with = [&](const char* key, const json& value) {

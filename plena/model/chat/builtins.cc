@@ -142,7 +142,7 @@ Value apply_filter(const std::string& name, const Value& value,
     return missing ? argument(arguments, 0, "default") : value;
   }
   if (name == "int") {
-    if (value.is_number()) return static_cast<std::int64_t>(value.get<double>());
+    if (value.is_number_integer()) return value;
     return std::strtoll(to_text(value).c_str(), nullptr, 10);
   }
   throw TemplateError(fmt::format("unknown filter {}", name));

@@ -14,7 +14,8 @@ namespace plena::chat {
 namespace {
 
 constexpr std::size_t kMostSteps = 100'000;
-constexpr int kMostDepth = 100;  // of nested expressions
+constexpr int kMostDepth = 100;             // of nested expressions
+constexpr std::size_t kMostLexemes = 1000;  // of an expression: a + a + … is as deep as it is long
 
 using Kind = Lexeme::Kind;
 
@@ -25,6 +26,7 @@ std::vector<Lexeme> read_lexemes(std::string_view source) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
   };
   for (std::size_t at = 0; at < source.size();) {
+    if (lexemes.size() > kMostLexemes) throw TemplateError("an expression is too long");
     const char c = source[at];
     if (std::isspace(static_cast<unsigned char>(c))) {
       ++at;
