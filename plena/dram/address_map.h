@@ -47,6 +47,10 @@ class AddressMap {
             .column = column_[low]};
   }
 
+  /// Bytes from a burst to the one in its place of the next row.
+  [[nodiscard]] std::uint64_t row_period() const {
+    return std::uint64_t{1} << (row_shift_ + channel_bits_);
+  }
   [[nodiscard]] std::uint32_t channels() const { return 1U << channel_bits_; }
 
  private:

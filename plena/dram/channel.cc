@@ -493,6 +493,42 @@ bool Channel<S>::try_refresh(std::size_t index, ShortTick tick) {
 }
 
 template <class S>
+void Channel<S>::save_rest(BankSet banks, Tick at, std::uint32_t row_base,
+                           std::vector<std::int32_t>& state) const {
+  const TurnRules& turns = policy_.turns;
+  state.push_back(draining_ ? 1 : 0);
+  state.push_back(static_cast<std::int32_t>(
+      std::min(served_in_turn_, std::max(turns.reads_at_least, turns.drain_at_most))));
+  state.push_back(static_cast<std::int32_t>(write_banks_));
+  state.push_back(static_cast<std::int32_t>(write_banks_ >> 32));
+  device_.save(banks, static_cast<ShortTick>(at - origin_), row_base, state);
+}
+
+template <class S>
+const std::int32_t* Channel<S>::load_rest(BankSet banks, Tick at, std::uint32_t row_base,
+                                          const std::int32_t* state) {
+  advance_to(at);
+  forget_wakes();
+  draining_ = *state++ != 0;
+  served_in_turn_ = static_cast<std::uint32_t>(*state++);
+  write_banks_ = static_cast<std::uint32_t>(*state++);
+  write_banks_ |= BankSet{static_cast<std::uint32_t>(*state++)} << 32;
+  return device_.load(banks, now_, row_base, state);
+}
+
+template <class S>
+void Channel<S>::take_rest(const Channel& other) {
+  draining_ = other.draining_;
+  served_in_turn_ = other.served_in_turn_;
+  now_ = other.now_;
+  origin_ = other.origin_;
+  write_banks_ = other.write_banks_;
+  device_ = other.device_;
+  unfinished_ = 0;
+  forget_wakes();
+}
+
+template <class S>
 void Channel<S>::append_to_log(Command command, unsigned bank, ShortTick tick, std::uint32_t row,
                                std::uint8_t column) {
   log_->push_back({.tick = origin_ + tick,

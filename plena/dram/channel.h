@@ -124,6 +124,28 @@ class Channel {
   /// Accepted requests without a completion yet.
   [[nodiscard]] std::uint64_t unfinished() const { return unfinished_; }
 
+  // Channels at rest, so that what a run of requests does to one can be done to another at once.
+
+  /// No request is left, and nothing will change but by new requests and refreshes.
+  [[nodiscard]] bool at_rest() const {
+    return unfinished_ == 0 && refreshes_.empty() && mode_check_ == kShortNever;
+  }
+  /// When the next refresh falls due; kNever if none ever does.
+  [[nodiscard]] Tick refresh_due() const {
+    return refresh_due_ == kShortNever ? kNever : origin_ + refresh_due_;
+  }
+  /// Appends what decides how requests for some banks fare from tick `at` on, up to the next
+  /// refresh; rows relative to `row_base`. At rest, and `at` is not before now().
+  void save_rest(BankSet banks, Tick at, std::uint32_t row_base,
+                 std::vector<std::int32_t>& state) const;
+  /// Goes on to tick `at`, before the next refresh, and to a saved state; returns the word behind
+  /// it. At rest.
+  const std::int32_t* load_rest(BankSet banks, Tick at, std::uint32_t row_base,
+                                const std::int32_t* state);
+  /// Takes the place of a channel of the same settings at rest, its refreshes, statistics and log
+  /// apart.
+  void take_rest(const Channel& other);
+
   /// Since the last clear_completions(), in the order their last commands were sent.
   [[nodiscard]] std::span<const Completion> completions() const { return completions_.all(); }
   void clear_completions() { completions_.clear(); }
@@ -148,6 +170,7 @@ class Channel {
   [[nodiscard]] ShortTick next_wake() const {
     return std::min(std::min(column_wake_, row_wake_), std::min(refresh_due_, mode_check_));
   }
+  void forget_wakes() { column_wake_ = row_wake_ = mode_check_ = kShortNever; }
   void advance_far(Tick tick);
   void shift_origin();
 

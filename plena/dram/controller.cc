@@ -83,6 +83,63 @@ void Controller::finish_all() {
   });
 }
 
+bool Controller::at_rest() const {
+  bool rests = !settings_.preset.ideal;
+  for_each_hbm_channel([&](const auto& channel) { rests = rests && channel.at_rest(); });
+  return rests;
+}
+
+Tick Controller::refresh_due() const {
+  Tick due = kNever;
+  for_each_hbm_channel([&](const auto& channel) { due = std::min(due, channel.refresh_due()); });
+  return due;
+}
+
+Tick Controller::now() const {
+  Tick now = 0;
+  for_each_hbm_channel([&](const auto& channel) { now = std::max(now, channel.now()); });
+  return now;
+}
+
+void Controller::save_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
+                           std::vector<std::int32_t>& state) const {
+  auto next = banks.begin();
+  for_each_hbm_channel([&](const auto& channel) {
+    if (*next != 0) channel.save_rest(*next, at, row_base, state);
+    ++next;
+  });
+}
+
+void Controller::load_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
+                           std::span<const std::int32_t> state) {
+  const std::int32_t* word = state.data();
+  std::visit(
+      [&]<class C>(std::vector<C>& channels) {
+        if constexpr (!std::is_same_v<C, IdealMemory>) {
+          for (std::size_t i = 0; i < channels.size(); ++i)
+            if (banks[i] != 0) word = channels[i].load_rest(banks[i], at, row_base, word);
+        }
+      },
+      channels_);
+}
+
+void Controller::take_rest(const Controller& other) {
+  std::visit(
+      [&]<class C>(std::vector<C>& channels) {
+        if constexpr (!std::is_same_v<C, IdealMemory>) {
+          const auto& others = std::get<std::vector<C>>(other.channels_);
+          for (std::size_t i = 0; i < channels.size(); ++i) channels[i].take_rest(others[i]);
+        }
+      },
+      channels_);
+}
+
+ActivityCounts Controller::activity() const {
+  ActivityCounts all;
+  for_each_hbm_channel([&](const auto& channel) { all += ActivityCounts(channel.statistics()); });
+  return all;
+}
+
 ChannelStatistics Controller::statistics() const {
   ChannelStatistics all;
   for_each_channel([&](const auto& channel) { all.merge(channel.statistics()); });

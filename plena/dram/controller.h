@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -85,6 +87,27 @@ class Controller {
     });
   }
 
+  // A memory at rest, so that what a run of requests does to one can be done to another at once.
+  // The ideal memory never rests. Sets of banks are given by channel; a channel without one is left
+  // alone.
+
+  [[nodiscard]] BurstPlace place(std::uint64_t address) const { return map_.place(address); }
+  /// Bytes from a burst to the one in its place of the next row.
+  [[nodiscard]] std::uint64_t row_period() const { return map_.row_period(); }
+  /// Every channel is at rest (channel.h).
+  [[nodiscard]] bool at_rest() const;
+  /// When the first refresh falls due; kNever if none ever does.
+  [[nodiscard]] Tick refresh_due() const;
+  /// The latest tick a channel has come to.
+  [[nodiscard]] Tick now() const;
+  void save_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
+                 std::vector<std::int32_t>& state) const;
+  void load_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
+                 std::span<const std::int32_t> state);
+  void take_rest(const Controller& other);
+  /// Adds up what all channels have counted, the latencies apart.
+  [[nodiscard]] ActivityCounts activity() const;
+
   /// Of all channels together.
   [[nodiscard]] ChannelStatistics statistics() const;
   [[nodiscard]] std::vector<ChannelStatistics> statistics_by_channel() const;
@@ -118,6 +141,17 @@ class Controller {
     std::visit(
         [&](const auto& channels) {
           for (const auto& channel : channels) act(channel);
+        },
+        channels_);
+  }
+
+  // The same for channels that have banks.
+  template <class Do>
+  void for_each_hbm_channel(Do&& act) const {
+    std::visit(
+        [&]<class C>(const std::vector<C>& channels) {
+          if constexpr (!std::is_same_v<C, IdealMemory>)
+            for (const C& channel : channels) act(channel);
         },
         channels_);
   }

@@ -1,6 +1,7 @@
 #include "plena/dram/device_timing.h"
 
 #include <span>
+#include <utility>
 
 namespace plena::dram {
 
@@ -52,6 +53,85 @@ void DeviceTiming<S>::shift_origin(ShortTick by) {
   shift(activated_);
   for (Ticks<4>& ticks : last_activates_) shift(ticks);
   settling_.shift_origin(by);
+}
+
+template <class S>
+template <class Device, class Visit>
+void DeviceTiming<S>::visit_shared(Device& device, Visit&& visit) {
+  visit(device.column_bus_free_);
+  visit(device.row_bus_free_);
+  for (auto& ticks : device.column_ready_)
+    for (auto& tick : ticks) visit(tick);
+  for (auto* ticks :
+       {&device.activate_ready_, &device.precharge_ready_, &device.refresh_bank_ready_})
+    for (auto& tick : *ticks) visit(tick);
+}
+
+// One word where everything lies so far back that it holds nothing up any more.
+template <class S>
+void DeviceTiming<S>::save_shared(ShortTick at, std::vector<std::int32_t>& state) const {
+  const std::size_t begin = state.size();
+  bool busy = false;
+  state.push_back(1);
+  visit_shared(*this, [&](ShortTick tick) {
+    state.push_back(std::max(tick - at, 0));
+    busy |= tick > at;
+  });
+  for (unsigned pseudo_channel = 0; pseudo_channel < kPseudoChannels; ++pseudo_channel) {
+    for (const ShortTick tick : last_activates_[pseudo_channel]) {
+      state.push_back(std::max(tick - at, -activate_reach()));
+      busy |= tick > at - activate_reach();
+    }
+    const bool holds = last_activated_group_ready(pseudo_channel) > at;
+    state.push_back(holds ? static_cast<std::int32_t>(last_activated_group_[pseudo_channel]) : 0);
+  }
+  if (busy) return;
+  state.resize(begin);
+  state.push_back(0);
+}
+
+template <class S>
+void DeviceTiming<S>::save(BankSet banks, ShortTick at, std::uint32_t row_base,
+                           std::vector<std::int32_t>& state) const {
+  save_shared(at, state);
+  for (; banks != 0; banks &= banks - 1) {
+    const unsigned bank = first_of(banks);
+    state.push_back(is_open(bank) ? 1 : 0);
+    state.push_back(std::max(row_ready_[bank] - at, 0));
+    if (!is_open(bank)) continue;
+    state.push_back(static_cast<std::int32_t>(open_row_[bank] - row_base));
+    state.push_back(std::max(activated_[bank] - at, -open_row_reach()));
+  }
+}
+
+template <class S>
+const std::int32_t* DeviceTiming<S>::load(BankSet banks, ShortTick at, std::uint32_t row_base,
+                                          const std::int32_t* state) {
+  if (*state++ != 0) {
+    visit_shared(*this, [&](ShortTick& tick) { tick = at + *state++; });
+    for (unsigned pseudo_channel = 0; pseudo_channel < kPseudoChannels; ++pseudo_channel) {
+      for (ShortTick& tick : last_activates_[pseudo_channel]) tick = at + *state++;
+      last_activated_group_[pseudo_channel] = static_cast<unsigned>(*state++);
+    }
+  }
+  std::array<std::pair<ShortTick, unsigned>, kMaxBanks> settling;
+  std::size_t count = 0;
+  for (; banks != 0; banks &= banks - 1) {
+    const unsigned bank = first_of(banks);
+    const bool open = *state++ != 0;
+    row_ready_[bank] = at + *state++;
+    open_banks_ &= ~only(bank);
+    if (!open) continue;
+    open_banks_ |= only(bank);
+    open_row_[bank] = row_base + static_cast<std::uint32_t>(*state++);
+    activated_[bank] = at + *state++;
+    const ShortTick settled =
+        activated_[bank] + std::max(gaps_.activate_column[0], gaps_.activate_column[1]);
+    if (settled > at) settling[count++] = {activated_[bank], bank};
+  }
+  std::sort(settling.begin(), settling.begin() + count);
+  for (std::size_t i = 0; i < count; ++i) settling_.add(settling[i].second, settling[i].first);
+  return state;
 }
 
 template <class S>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "plena/dram/command.h"
 #include "plena/dram/gaps.h"
@@ -88,6 +89,14 @@ class DeviceTiming {
   /// From now on ticks count from `by` later.
   void shift_origin(ShortTick by);
 
+  /// Appends what decides how requests for some banks fare from `at` on, if no row command but
+  /// theirs follows and no refresh: relative to `at` and to a row. Equal states act alike.
+  void save(BankSet banks, ShortTick at, std::uint32_t row_base,
+            std::vector<std::int32_t>& state) const;
+  /// Brings these banks, and what all banks share, to a saved state; returns the word behind it.
+  const std::int32_t* load(BankSet banks, ShortTick at, std::uint32_t row_base,
+                           const std::int32_t* state);
+
   // The same for the commands a scheduler weighs all the time, in parts: a command may be sent
   // when all its parts allow it.
 
@@ -149,6 +158,18 @@ class DeviceTiming {
   // [next is_write][group][other group].
   using ColumnGaps =
       std::array<std::array<Ticks<S::kGroupsPerPseudoChannel>, S::kGroupsPerPseudoChannel>, 2>;
+
+  // Every shared tick before which something may not be sent, refreshes of all banks apart.
+  template <class Device, class Visit>
+  static void visit_shared(Device& device, Visit&& visit);
+  void save_shared(ShortTick at, std::vector<std::int32_t>& state) const;
+  [[nodiscard]] ShortTick activate_reach() const {
+    return std::max(gaps_.four_activates, gaps_.activate_activate_group);
+  }
+  [[nodiscard]] ShortTick open_row_reach() const {
+    return std::max({gaps_.activate_activate - gaps_.precharge_activate, gaps_.activate_column[0],
+                     gaps_.activate_column[1]});
+  }
 
   void fill_column_gaps();
   [[nodiscard]] ShortTick earliest_activate(unsigned bank) const;

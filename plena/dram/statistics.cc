@@ -1,20 +1,34 @@
 #include "plena/dram/statistics.h"
 
 #include <cmath>
+#include <type_traits>
 
 namespace plena::dram {
 namespace {
 
 void merge(DirectionStatistics& into, const DirectionStatistics& other) {
   into.latency.merge(other.latency);
-  into.rows.hits += other.rows.hits;
-  into.rows.misses += other.rows.misses;
-  into.rows.conflicts += other.rows.conflicts;
+  into.rows += other.rows;
   into.from_queue += other.from_queue;
   into.queued_ticks += other.queued_ticks;
 }
 
 }  // namespace
+
+RowCounts& RowCounts::operator+=(const RowCounts& other) {
+  hits += other.hits;
+  misses += other.misses;
+  conflicts += other.conflicts;
+  return *this;
+}
+
+void LatencyHistogram::add(Tick latency, std::uint64_t times) {
+  if (static_cast<std::uint64_t>(latency) < direct_.size()) {
+    direct_[static_cast<std::size_t>(latency)] += times;
+  } else {
+    beyond_[latency] += times;
+  }
+}
 
 void LatencyHistogram::add_beyond(Tick latency) {
   ++beyond_[latency];
@@ -64,6 +78,46 @@ std::vector<std::pair<Tick, std::uint64_t>> LatencyHistogram::counts() const {
 void ChannelStatistics::merge(const ChannelStatistics& other) {
   for (std::size_t i = 0; i < direction.size(); ++i) dram::merge(direction[i], other.direction[i]);
   for (std::size_t i = 0; i < commands.size(); ++i) commands[i] += other.commands[i];
+}
+
+namespace {
+
+// Calls `combine` with every count of the one and the same count of the other.
+template <class A, class B, class Combine>
+void combine_counts(A& a, const B& b, Combine&& combine) {
+  for (std::size_t i = 0; i < a.direction.size(); ++i) {
+    auto& mine = a.direction[i];
+    const auto& other = b.direction[i];
+    combine(mine.rows.hits, other.rows.hits);
+    combine(mine.rows.misses, other.rows.misses);
+    combine(mine.rows.conflicts, other.rows.conflicts);
+    combine(mine.from_queue, other.from_queue);
+    combine(mine.queued_ticks, other.queued_ticks);
+  }
+  for (std::size_t i = 0; i < a.commands.size(); ++i) combine(a.commands[i], b.commands[i]);
+}
+
+}  // namespace
+
+ActivityCounts::ActivityCounts(const ChannelStatistics& statistics) {
+  combine_counts(*this, statistics, [](auto& mine, const auto& other) { mine = other; });
+}
+
+ActivityCounts& ActivityCounts::operator+=(const ActivityCounts& other) {
+  combine_counts(*this, other, [](auto& mine, const auto& count) { mine += count; });
+  return *this;
+}
+
+ActivityCounts ActivityCounts::since(const ActivityCounts& earlier) const {
+  ActivityCounts difference = *this;
+  combine_counts(difference, earlier, [](auto& mine, const auto& count) { mine -= count; });
+  return difference;
+}
+
+void ActivityCounts::add_to(ChannelStatistics& statistics, std::uint64_t times) const {
+  combine_counts(statistics, *this, [times](auto& total, const auto& count) {
+    total += count * static_cast<std::remove_reference_t<decltype(total)>>(times);
+  });
 }
 
 }  // namespace plena::dram

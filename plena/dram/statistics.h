@@ -21,6 +21,7 @@ class LatencyHistogram {
       add_beyond(latency);
     }
   }
+  void add(Tick latency, std::uint64_t times);
   void merge(const LatencyHistogram& other);
 
   [[nodiscard]] std::uint64_t count() const;
@@ -46,6 +47,8 @@ struct RowCounts {
   std::uint64_t hits = 0;       // row open
   std::uint64_t misses = 0;     // bank closed
   std::uint64_t conflicts = 0;  // another row open
+
+  RowCounts& operator+=(const RowCounts& other);
 };
 
 struct DirectionStatistics {
@@ -62,6 +65,25 @@ struct ChannelStatistics {
   [[nodiscard]] const DirectionStatistics& reads() const { return direction[0]; }
   [[nodiscard]] const DirectionStatistics& writes() const { return direction[1]; }
   void merge(const ChannelStatistics& other);
+};
+
+/// What a channel counts but for latencies: a few numbers that can be taken often.
+struct ActivityCounts {
+  struct Direction {
+    RowCounts rows;
+    std::uint64_t from_queue = 0;
+    Tick queued_ticks = 0;
+  };
+  std::array<Direction, 2> direction;                   // by is_write
+  std::array<std::uint64_t, kCommandCount> commands{};  // by Command
+
+  ActivityCounts() = default;
+  explicit ActivityCounts(const ChannelStatistics& statistics);
+  ActivityCounts& operator+=(const ActivityCounts& other);
+  /// What was counted since `earlier`.
+  [[nodiscard]] ActivityCounts since(const ActivityCounts& earlier) const;
+  /// Adds all of it so many times to a channel's statistics.
+  void add_to(ChannelStatistics& statistics, std::uint64_t times) const;
 };
 
 }  // namespace plena::dram

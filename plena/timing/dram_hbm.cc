@@ -1,6 +1,8 @@
 #include "plena/timing/dram_hbm.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace plena {
 
@@ -40,26 +42,45 @@ PeakRate DramHbm::peak() const {
 
 // ------------------------------------------------------------ transfers
 
-Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
+Ticket DramHbm::take_ticket() {
+  if (replay_.outcome == nullptr) {
+    const auto over = [&](Ticket ticket) { return transfers_[ticket].unfinished == 0; };
+    const auto done = std::partition(released_.begin(), released_.end(), std::not_fn(over));
+    free_.insert(free_.end(), done, released_.end());
+    released_.erase(done, released_.end());
+  }
   if (free_.empty()) {
     free_.push_back(static_cast<Ticket>(transfers_.size()));
     transfers_.emplace_back();
   }
   const Ticket ticket = free_.back();
   free_.pop_back();
+  return ticket;
+}
 
+Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
+  const Tick per_ck = controller_.ticks_per_ck();
+  const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
+  const Tick first_edge = (tick + per_ck - 1) / per_ck * per_ck;
+  if (replay_.outcome != nullptr) {
+    const bool behind = first_edge >= replay_.begin + replay_.outcome->rest;
+    behind ? follow() : take_back();
+  }
+  // What is remembered supposes that time does not go back.
+  remembers_ = remembers_ && first_edge >= latest_start_;
+  latest_start_ = first_edge;
+
+  const Ticket ticket = take_ticket();
   Transfer& transfer = transfers_[ticket];
   lay_out(rows, transfer);
   const auto bursts = static_cast<std::uint32_t>(transfer.addresses.size());
   (rows.write ? traffic_.written : traffic_.read) += bursts;
-  transfer.write = rows.write;
+  transfer.pattern = rows;
   transfer.after = start.after;
   transfer.handed = 0;
   transfer.unfinished = bursts;
   transfer.finished = 0;
-  const Tick per_ck = controller_.ticks_per_ck();
-  const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
-  transfer.start = (tick + per_ck - 1) / per_ck * per_ck;
+  transfer.start = first_edge;
   waiting_[turn_of(start.unit)].push_back(ticket);
   return ticket;
 }
@@ -134,7 +155,7 @@ Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
   do {
     const dram::Request request{.address = transfer.addresses[transfer.handed],
                                 .id = std::uint64_t{ticket} << 32 | transfer.handed,
-                                .is_write = transfer.write};
+                                .is_write = transfer.pattern.write};
     accepted = controller_.submit(request, edge_);
     ++transfer.handed;
   } while (alone && accepted == edge_ && transfer.handed < bursts);
@@ -146,6 +167,7 @@ Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
 }
 
 void DramHbm::set_listener(TimelineListener* listener) {
+  if (listener != nullptr && replay_.outcome != nullptr) take_back();
   tell_commands();
   listener_ = listener;
   controller_.set_log(listener == nullptr ? nullptr : &log_);
@@ -173,7 +195,7 @@ void DramHbm::collect() {
 // at least their latency behind the command that settles it.
 template <class Done>
 void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
-  if (failure_ || done()) return;
+  if (failure_ || replay_.outcome != nullptr || done()) return;
   const Tick patience = static_cast<Tick>(kPatienceFs / tick_fs(controller_));
   Tick waiting_since = kNever;
   do {
@@ -181,7 +203,7 @@ void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
     if (edge <= limit && edge != kNever) {
       controller_.advance_to(edge);
       collect();
-      if (done()) return;
+      if (done() || recall(edge)) return;
       hand_over(edge);
       continue;
     }
@@ -190,6 +212,8 @@ void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
       return collect();
     }
     const Tick next = controller_.next_event();
+    if (next == kNever) collect();
+    if (done()) return;
     waiting_since = std::min(waiting_since, next);
     if (next == kNever || next - waiting_since > patience) return give_up();
     controller_.advance_to(next + beyond_event);
@@ -203,6 +227,172 @@ void DramHbm::give_up() {
                                controller_.unfinished(), edge_),
                    {},
                    {}};
+}
+
+// ------------------------------------------------------------ runs
+
+// Uses the outcome of what waits, if it is known or can be rehearsed. Every transfer has ends then.
+bool DramHbm::recall(Tick edge) {
+  if (!choose_run()) return false;
+  describe(edge);
+  RememberedStreams::Outcome* outcome = streams_.find(key_);
+  if (outcome == nullptr) outcome = rehearse(edge);
+  if (outcome == nullptr || edge + outcome->rest >= controller_.refresh_due()) return false;
+  foretell(*outcome, edge);
+  return true;
+}
+
+// All that waits, at the start of a run; false where nothing can be remembered.
+bool DramHbm::choose_run() {
+  constexpr std::size_t kMostTransfers = 6;  // each that joins has the run rehearsed anew
+  if (!remembers_ || listener_ != nullptr || !controller_.at_rest()) return false;
+  replay_.tickets.clear();
+  replay_.turns.clear();
+  for (std::size_t turn = 0; turn < waiting_.size(); ++turn) {
+    for (const Ticket ticket : waiting_[turn]) {
+      if (transfers_[ticket].handed != 0) return false;
+      replay_.tickets.push_back(ticket);
+      replay_.turns.push_back(turn);
+    }
+  }
+  return replay_.tickets.size() <= kMostTransfers;
+}
+
+namespace {
+
+void append(RememberedStreams::Key& key, std::uint64_t word) {
+  key.push_back(static_cast<std::int32_t>(word));
+  key.push_back(static_cast<std::int32_t>(word >> 32));
+}
+
+}  // namespace
+
+// The key of a run: whose transfers, when, what they ask for relative to its first row, and the
+// memory's state in the banks they touch.
+void DramHbm::describe(Tick edge) {
+  const std::uint64_t period = controller_.row_period();
+  const TransferRows& first = transfers_[replay_.tickets.front()].pattern;
+  replay_.row_base = static_cast<std::uint32_t>(first.base / period);
+  replay_.banks.assign(controller_.settings().channels, 0);
+  key_.clear();
+  for (std::size_t i = 0; i < replay_.tickets.size(); ++i) {
+    const Transfer& transfer = transfers_[replay_.tickets[i]];
+    const TransferRows& rows = transfer.pattern;
+    append(key_, static_cast<std::uint64_t>(std::max<Tick>(transfer.start - edge, 0)));
+    append(key_, rows.base - first.base / period * period);
+    for (const std::uint64_t word : {rows.first, rows.stride, rows.scale}) append(key_, word);
+    append(key_, std::uint64_t{rows.count} << 32 | rows.length);
+    append(key_, std::uint64_t{rows.width} << 32 | rows.block);
+    append(key_, replay_.turns[i] << 3 | (rows.write ? 4U : 0U) | (rows.in_bytes ? 2U : 0U) |
+                     (rows.whole_codes ? 1U : 0U));
+    for (const std::uint64_t address : transfer.addresses) {
+      const dram::BurstPlace place = controller_.place(address);
+      replay_.banks[place.channel] |= dram::only(place.bank);
+    }
+  }
+  append(key_, replay_.tickets.size() > 1 ? turn_ : waiting_.size());
+  controller_.save_rest(replay_.banks, edge, replay_.row_base, key_);
+}
+
+// Plays the run on the stage, where no refresh comes, and remembers it; null if it never ends.
+RememberedStreams::Outcome* DramHbm::rehearse(Tick edge) {
+  if (stage_ == nullptr) {
+    dram::DramSettings settings = controller_.settings();
+    settings.refresh = dram::RefreshMode::None;
+    stage_ = std::make_unique<DramHbm>(std::move(*dram::Controller::make(settings)), 1);
+  }
+  DramHbm& stage = *stage_;
+  stage.adopt_run(*this);
+  const dram::ActivityCounts before = stage.controller_.activity();
+  for (Tick next = edge; next != kNever; next = stage.next_edge()) {
+    stage.controller_.advance_to(next);
+    stage.hand_over(next);
+  }
+  stage.controller_.finish_all();
+
+  RememberedStreams::Outcome outcome;
+  // A tick later the controller has turned from reads to writes, if it will.
+  const Tick rest = stage.controller_.now() + 1;
+  stage.controller_.advance_to(rest);
+  if (!stage.controller_.at_rest()) return nullptr;
+  outcome.rest = rest - edge;
+  outcome.edge = stage.edge_ - edge;
+  outcome.turn = stage.turn_;
+  stage.controller_.save_rest(replay_.banks, rest, replay_.row_base, outcome.banks);
+  outcome.activity = stage.controller_.activity().since(before);
+  std::array<std::map<Tick, std::uint64_t>, 2> latencies;
+  stage.controller_.take_completions([&](const dram::Completion& completion) {
+    Transfer& transfer = stage.transfers_[completion.id >> 32];
+    transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
+    transfer.finished = std::max(transfer.finished, completion.finished);
+    ++latencies[completion.is_write][completion.finished - completion.accepted];
+  });
+  for (std::size_t i = 0; i < latencies.size(); ++i)
+    outcome.latencies[i].assign(latencies[i].begin(), latencies[i].end());
+  for (const Transfer& transfer : stage.transfers_) {
+    auto& known = outcome.transfers.emplace_back();
+    known.accepted = transfer.accepted - edge;
+    known.finished = transfer.finished - edge;
+    known.ends.reserve(transfer.ends.size());
+    for (const Tick end : transfer.ends)
+      known.ends.push_back(static_cast<std::int32_t>(end - edge));
+  }
+  return streams_.remember(key_, std::move(outcome));
+}
+
+// The run that waits in another memory, with what it finds there.
+void DramHbm::adopt_run(const DramHbm& other) {
+  controller_.take_rest(other.controller_);
+  turn_ = other.turn_;
+  edge_ = other.edge_;
+  transfers_.clear();
+  for (auto& transfers : waiting_) transfers.clear();
+  for (std::size_t i = 0; i < other.replay_.tickets.size(); ++i) {
+    waiting_[other.replay_.turns[i]].push_back(static_cast<Ticket>(i));
+    transfers_.push_back(other.transfers_[other.replay_.tickets[i]]);
+  }
+}
+
+void DramHbm::foretell(RememberedStreams::Outcome& outcome, Tick edge) {
+  replay_.outcome = &outcome;
+  replay_.begin = edge;
+  ++outcome.times;
+  for (auto& transfers : waiting_) transfers.clear();
+  for (std::size_t i = 0; i < replay_.tickets.size(); ++i) {
+    const RememberedStreams::Transfer& known = outcome.transfers[i];
+    Transfer& transfer = transfers_[replay_.tickets[i]];
+    transfer.handed = static_cast<std::uint32_t>(transfer.addresses.size());
+    transfer.unfinished = 0;
+    transfer.accepted = edge + known.accepted;
+    transfer.finished = edge + known.finished;
+    for (std::size_t k = 0; k < known.ends.size(); ++k) transfer.ends[k] = edge + known.ends[k];
+  }
+}
+
+// The memory does what the run did to it.
+void DramHbm::follow() {
+  const RememberedStreams::Outcome& outcome = *replay_.outcome;
+  for (const RememberedStreams::Transfer& known : outcome.transfers)
+    bursts_remembered_ += known.ends.size();
+  controller_.load_rest(replay_.banks, replay_.begin + outcome.rest, replay_.row_base,
+                        outcome.banks);
+  edge_ = replay_.begin + outcome.edge;
+  turn_ = outcome.turn;
+  replay_.outcome = nullptr;
+}
+
+void DramHbm::take_back() {
+  --replay_.outcome->times;
+  replay_.outcome = nullptr;
+  for (std::size_t i = 0; i < replay_.tickets.size(); ++i) {
+    const Ticket ticket = replay_.tickets[i];
+    Transfer& transfer = transfers_[ticket];
+    transfer.handed = 0;
+    transfer.unfinished = static_cast<std::uint32_t>(transfer.addresses.size());
+    transfer.finished = 0;
+    std::fill(transfer.ends.begin(), transfer.ends.end(), kNever);
+    waiting_[replay_.turns[i]].push_back(ticket);
+  }
 }
 
 // ------------------------------------------------------------ answers
@@ -275,6 +465,10 @@ Cycle DramHbm::first_complete(std::span<const Ticket> tickets) {
     return first;
   };
   run([&] { return earliest() != ~Cycle{0}; });
+  if (failure_) return 0;
+  // A store that ends with its last command may yet be done before the data of a load whose
+  // commands are all sent.
+  run([] { return false; }, static_cast<Tick>(clock_.tick_at(earliest())));
   return failure_ ? 0 : earliest();
 }
 

@@ -1,13 +1,21 @@
 // The memory behind a DRAM controller: bursts handed over clock by clock, channels that refuse
 // (timing.md, rule 6).
+//
+// Whatever waits when the memory is at rest is a run of transfers. Its outcome is taken from an
+// earlier run that was the same (remembered_streams.h), or rehearsed on a second memory to be
+// remembered. It counts at once, but the memory itself follows only when the next transfer starts
+// behind its end; one that starts earlier takes the run back, and both make a longer one. A run
+// that a refresh falls into is simulated burst by burst.
 #pragma once
 
 #include <array>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "plena/dram/controller.h"
 #include "plena/timing/hbm_model.h"
+#include "plena/timing/remembered_streams.h"
 
 namespace plena {
 
@@ -22,15 +30,21 @@ class DramHbm final : public HbmModel {
   bool accepted_by(Ticket ticket, Cycle horizon) override;
   bool complete_by(Ticket ticket, Cycle horizon) override;
   Cycle first_complete(std::span<const Ticket> tickets) override;
-  void release(Ticket ticket) override { free_.push_back(ticket); }
+  void release(Ticket ticket) override { released_.push_back(ticket); }
   [[nodiscard]] PeakRate peak() const override;
 
   [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override {
-    return controller_.statistics();
+    auto all = controller_.statistics();
+    streams_.add_to(all);
+    return all;
   }
+  /// Whether runs of transfers are remembered; the cycles are the same. On unless switched off,
+  /// before the first transfer.
+  void remember_streams(bool on) { remembers_ = on; }
   [[nodiscard]] std::uint64_t queued_bursts() const override;
+  /// Bursts of runs known before, which were not simulated.
+  [[nodiscard]] std::uint64_t bursts_remembered() const { return bursts_remembered_; }
   void set_listener(TimelineListener* listener) override;
-  [[nodiscard]] const dram::Controller& controller() const { return controller_; }
 
  private:
   struct Row {
@@ -38,7 +52,7 @@ class DramHbm final : public HbmModel {
     std::uint32_t end = 0;
   };
   struct Transfer {
-    bool write = false;
+    TransferRows pattern;
     Cycle after = 0;
     dram::Tick start = 0;                  // the clock edge of its first offer
     std::uint32_t handed = 0;              // bursts the memory has accepted
@@ -52,7 +66,18 @@ class DramHbm final : public HbmModel {
   // Transfers with bursts to hand over, oldest first, of load-M, load-V and store.
   using Turns = std::array<std::deque<Ticket>, 3>;
 
-  void lay_out(const TransferRows& rows, Transfer& transfer);
+  // A run of transfers whose outcome counts but has not reached the memory yet.
+  struct Replay {
+    RememberedStreams::Outcome* outcome = nullptr;  // null: there is none
+    dram::Tick begin = 0;
+    std::uint32_t row_base = 0;
+    std::vector<dram::BankSet> banks;  // by channel, those it touches
+    std::vector<Ticket> tickets;
+    std::vector<std::size_t> turns;  // the unit of each
+  };
+
+  [[nodiscard]] Ticket take_ticket();
+  static void lay_out(const TransferRows& rows, Transfer& transfer);
   [[nodiscard]] dram::Tick next_edge() const;
   // Whether a unit has a burst to offer at edge_, and whether no other one has.
   [[nodiscard]] bool offers(std::size_t unit) const;
@@ -66,9 +91,18 @@ class DramHbm final : public HbmModel {
   template <class Done>
   void run(Done&& done, dram::Tick limit = dram::kNever, dram::Tick beyond_event = 0);
   [[nodiscard]] dram::Tick beyond_event(const Transfer& transfer) const {
-    return transfer.write ? 0 : read_latency_ - 1;
+    return transfer.pattern.write ? 0 : read_latency_ - 1;
   }
   void give_up();
+
+  bool recall(dram::Tick edge);
+  bool choose_run();
+  void describe(dram::Tick edge);
+  RememberedStreams::Outcome* rehearse(dram::Tick edge);
+  void adopt_run(const DramHbm& other);
+  void foretell(RememberedStreams::Outcome& outcome, dram::Tick edge);
+  void follow();
+  void take_back();
   [[nodiscard]] dram::Tick last_before_issue_after(Cycle horizon) const;
   [[nodiscard]] static bool rows_known(const Transfer& transfer, std::uint32_t first,
                                        std::uint32_t last);
@@ -80,12 +114,21 @@ class DramHbm final : public HbmModel {
   ClockRatio clock_;
   dram::Tick read_latency_;  // from a read command to its last datum
   std::vector<Transfer> transfers_;
+  std::vector<Ticket> released_;  // nobody asks any more, but a run that is taken back needs them
   std::vector<Ticket> free_;
   Turns waiting_;
   std::size_t turn_ = 0;
   TimelineListener* listener_ = nullptr;
   dram::CommandLog log_;  // commands not told yet; kept only where somebody listens
   dram::Tick edge_ = 0;   // where the next burst may be handed over at the earliest
+
+  bool remembers_ = true;
+  dram::Tick latest_start_ = 0;
+  RememberedStreams streams_;
+  std::uint64_t bursts_remembered_ = 0;
+  RememberedStreams::Key key_;  // of the run at hand
+  Replay replay_;
+  std::unique_ptr<DramHbm> stage_;  // where runs are rehearsed
 };
 
 }  // namespace plena

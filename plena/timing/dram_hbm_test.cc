@@ -173,6 +173,104 @@ TEST(DramHbm, AskingEarlierChangesNothing) {
     EXPECT_EQ(play(seed, false), play(seed, true)) << "seed " << seed;
 }
 
+// Everything the controller has counted, as text.
+std::string counted(const HbmModel& hbm) {
+  const dram::ChannelStatistics all = *hbm.controller_statistics();
+  std::string text;
+  for (const dram::DirectionStatistics& one : all.direction) {
+    text +=
+        fmt::format("{} hits, {} misses, {} conflicts, {} from the queue, {} ticks;", one.rows.hits,
+                    one.rows.misses, one.rows.conflicts, one.from_queue, one.queued_ticks);
+    for (const auto& [latency, times] : one.latency.counts())
+      text += fmt::format(" {} x {}", times, latency);
+    text += "\n";
+  }
+  for (const std::uint64_t sent : all.commands) text += fmt::format("{} ", sent);
+  return text;
+}
+
+// Streams over a few tiles again and again, at intervals that recur, so that runs of transfers are
+// met again: alone, overlapping, across refreshes, and in rows not seen before.
+std::vector<Cycle> stream(DramHbm& hbm, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::uint64_t interval = 20 + random() % 120;
+  const std::uint64_t tiles = 1 + random() % 6;
+  const std::uint64_t step = std::uint64_t{4096} << random() % 8;
+  std::vector<Cycle> answers;
+  std::vector<Ticket> alive;
+  Cycle now = 0;
+  for (std::uint64_t n = 0; n < 250; ++n) {
+    const auto unit = n % 5 == 4 ? Unit::Store : n % 3 == 2 ? Unit::LoadV : Unit::LoadM;
+    TransferRows rows{.base = n / 60 * (std::uint64_t{1} << 20) + n % tiles * step,
+                      .stride = 64,
+                      .scale = 1U << 19,
+                      .count = unit == Unit::LoadM ? 32U : 1 + static_cast<std::uint32_t>(n % 4),
+                      .length = 64,
+                      .width = 8,
+                      .block = 8,
+                      .write = unit == Unit::Store};
+    now += n % 7 == 0 ? interval * 3 : interval / (1 + n % 2);
+    alive.push_back(hbm.start({.unit = unit, .issue = now, .before = 1, .after = 3}, rows));
+    if (n % 4 == 1) answers.push_back(hbm.accepted_by(alive.back(), now + 3) ? 1 : 0);
+    if (n % 3 != 0) continue;
+    // Waits for the first, then lets go of all that are done by then.
+    answers.push_back(hbm.first_complete(alive));
+    now = std::max(now, answers.back());
+    std::erase_if(alive, [&](Ticket ticket) {
+      if (!hbm.complete_by(ticket, now)) return false;
+      answers.push_back(hbm.complete(ticket));
+      hbm.release(ticket);
+      return true;
+    });
+  }
+  for (const Ticket ticket : alive) {
+    answers.push_back(hbm.accepted(ticket));
+    answers.push_back(hbm.delivered(ticket, 0, 0));
+    answers.push_back(hbm.complete(ticket));
+  }
+  return answers;
+}
+
+TEST(DramHbm, RememberedStreamsTakeTheSameCyclesAsOneByOne) {
+  for (const char* preset : {"hbm2-2000", "hbm3-6400", "hbm2-1600"}) {
+    for (std::uint64_t seed = 0; seed < 24; ++seed) {
+      const std::uint32_t channels = seed % 3 == 0 ? 1 : 8;
+      const auto remembering = memory(preset, 1000, channels);
+      const auto one_by_one = memory(preset, 1000, channels);
+      one_by_one->remember_streams(false);
+      EXPECT_EQ(stream(*remembering, seed), stream(*one_by_one, seed)) << preset << " " << seed;
+      EXPECT_EQ(counted(*remembering), counted(*one_by_one)) << preset << " " << seed;
+      EXPECT_GT(remembering->bursts_remembered(), 0U) << preset << " " << seed;
+      EXPECT_EQ(one_by_one->bursts_remembered(), 0U);
+    }
+  }
+}
+
+TEST(DramHbm, RememberingStreamsChangesNoProgramsCycles) {
+  std::uint64_t remembered_bursts = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const auto run = [&](bool remember) {
+      TimedRunOptions options = run_with("pipelined");
+      options.settings = random_program_settings(seed % 2 == 1);
+      options.dialect = *Dialect::parse("plena+moe+bmv+minmax");
+      options.make_memory = [&] {
+        auto hbm = memory(seed % 3 == 0 ? "hbm3-6400" : "hbm2-2000");
+        hbm->remember_streams(remember);
+        return hbm;
+      };
+      options.listen = false;  // commands that someone listens to are simulated
+      return timed_run(random_program(seed, options.settings), options);
+    };
+    const TimedRun remembered = run(true);
+    const TimedRun plain = run(false);
+    EXPECT_EQ(remembered.total, plain.total) << "program " << seed;
+    EXPECT_EQ(counted(remembered.timing->hbm()), counted(plain.timing->hbm()))
+        << "program " << seed;
+    remembered_bursts += dynamic_cast<const DramHbm&>(remembered.timing->hbm()).bursts_remembered();
+  }
+  EXPECT_GT(remembered_bursts, 0U);
+}
+
 // The closed form of the ideal memory is the one of the controller's room, burst by burst.
 TEST(DramHbm, TheIdealMemoryIsTheControllersIdealMemory) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -43,13 +43,15 @@ TimedRun timed_run(const std::vector<std::uint32_t>& words, const TimedRunOption
   const auto prepared = prepare(words, options.settings, options.dialect);
   EXPECT_TRUE(prepared) << prepared.error().values << ": " << prepared.error().rule;
 
-  auto timing = Timing::create(options.profile,
-                               std::make_unique<IdealHbm>(options.hbm, options.profile.clock_mhz),
-                               instructions(**prepared), options.settings, options.dialect);
+  std::unique_ptr<HbmModel> memory =
+      options.make_memory ? options.make_memory()
+                          : std::make_unique<IdealHbm>(options.hbm, options.profile.clock_mhz);
+  auto timing = Timing::create(options.profile, std::move(memory), instructions(**prepared),
+                               options.settings, options.dialect);
   EXPECT_TRUE(timing) << timing.error().render();
   run.timing = std::move(*timing);
   Recorder recorder(run);
-  run.timing->set_listener(&recorder);
+  if (options.listen) run.timing->set_listener(&recorder);
   const Stop stop = plena::run(*machine, **prepared, {.observer = run.timing.get()});
   EXPECT_NE(stop.reason, StopReason::Interrupted);
   const Status drained = run.timing->drain();

@@ -27,6 +27,7 @@ struct TimedRunOptions {
   std::function<std::unique_ptr<HbmModel>()> make_memory;  // instead of that ideal one
   Settings settings;
   Dialect dialect;
+  bool listen = true;  // without, a run has nothing but its accounts and its total
 };
 
 /// Options of a run with a built-in profile on the specification's machine and the ideal memory.
