@@ -42,12 +42,13 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context)
                   .dialect = *std::move(dialect),
                   .model_name = named.filename().string(),
                   .tokenizer = *std::move(tokenizer),
+                  .context = options.positions,
                   .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor});
 }
 
 Result<Image> open_image(const ModelOptions& options) {
   if (options.machine.named() || !options.tokenizer.empty() || !options.scales.empty() ||
-      options.random_weights) {
+      options.random_weights || options.positions != 0) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),
@@ -71,6 +72,11 @@ void add_model_and_machine_options(CLI::App& command, ModelOptions& options) {
       .add_option("--random-weights", options.random_weights,
                   "Make weights up from this seed: a config.json is enough")
       ->type_name("SEED");
+  command
+      .add_option("--context", options.positions,
+                  "Positions to compile for; fewer than the model has leave room in the SRAMs")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   add_machine_options(command, options.machine);
 }
 

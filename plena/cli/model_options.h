@@ -17,6 +17,7 @@ struct ModelOptions {
   std::string tokenizer;  // empty: the model's own
   std::optional<std::uint64_t> random_weights;
   MachineOptions machine;
+  std::uint32_t positions = 0;  // of the context to compile for; 0: all the model has
   std::string scales;  // how weights are quantised: floor (empty: the same) or search
 };
 
