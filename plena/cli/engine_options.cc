@@ -9,13 +9,16 @@ constexpr std::uint64_t kMostMib = std::uint64_t{1} << 20;  // a terabyte
 }  // namespace
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
+  constexpr const char* kGroup = "Engine (the results are the same with any)";
   command
       .add_option("--tile-cache", options.tile_cache_mib,
                   "Memory for tiles that stay decoded; 0: decode at every prefetch")
       ->check(CLI::Range(std::uint64_t{0}, kMostMib))
       ->type_name("MIB")
       ->default_str(fmt::format("{}", options.tile_cache_mib))
-      ->group("Engine (the results are the same with any)");
+      ->group(kGroup);
+  command.add_flag("--no-fusion{false}", options.fuse, "Take instructions one at a time")
+      ->group(kGroup);
 }
 
 }  // namespace plena

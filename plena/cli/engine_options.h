@@ -12,6 +12,8 @@ namespace plena {
 struct EngineOptions {
   std::uint64_t tile_cache_mib = TileCache::kDefaultBytes >> 20;
 
+  bool fuse = true;
+
   [[nodiscard]] std::size_t tile_cache_bytes() const { return tile_cache_mib << 20; }
 };
 

@@ -257,6 +257,7 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   RunOptions run_options;
   run_options.interrupted = &interrupted();
+  run_options.fuse = options.engine.fuse;
   auto session = Session::create(*image, run_options, options.engine.tile_cache_bytes());
   if (!session) return tl::unexpected(session.error());
   auto works = start_clock(options, *session);

@@ -160,6 +160,7 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
                   {.max_instructions = arguments.max_instructions,
                    .observer = observers.observer(),
                    .interrupted = &interrupted(),
+                   .fuse = arguments.engine.fuse,
                    .tile_cache = &tile_cache});
   if (timeline) {
     if (auto finished = timeline->finish(); !finished) return forward_error(finished);

@@ -45,24 +45,48 @@ template <class Watch>
 Stop dispatch(Execution& x, const RunOptions& options, Watch watch) {
   using namespace dispatch_detail;
   Machine& m = x.machine;
-  const Prepared* const code = x.program.code.data();
+  const Prepared* const code =
+      (Watch::kActive || !options.fuse ? x.program.code : x.program.fused).data();
   const Prepared* p = code + m.pc;
+  // Instructions retired before `segment`; all from there up to `p` have retired since.
   std::uint64_t retired = m.retired;
+  const Prepared* segment = p;
   std::uint32_t jumps_left = kJumpsBetweenPolls;
 
   // Inlined everywhere, or what it refers to could not live in registers.
   const auto leave = [&](Stop stop) __attribute__((always_inline)) {
     if constexpr (Watch::kActive) watch.finish();
     m.pc = static_cast<std::uint64_t>(p - code);
-    m.retired = retired;
+    m.retired = retired + static_cast<std::uint64_t>(p - segment);
     return stop;
+  };
+  // The instruction at `p` retires and goes on at `to`.
+  const auto jump_to = [&](const Prepared* to) __attribute__((always_inline)) {
+    retired += static_cast<std::uint64_t>(p - segment) + 1;
+    p = segment = to;
   };
 
   // Order of enum Code.
-  static const void* const kLabels[kCodeCount] = {
-      &&halt,        &&call,      &&jump,       &&break_point, &&nothing, &&loop_start,
-      &&loop_end,    &&add_int,   &&addi_int,   &&sub_int,     &&mul_int, &&load_immediate,
-      &&set_address, &&set_scale, &&set_stride, &&set_mask};
+  static const void* const kLabels[kCodeCount] = {&&halt,
+                                                  &&call,
+                                                  &&jump,
+                                                  &&break_point,
+                                                  &&nothing,
+                                                  &&loop_start,
+                                                  &&loop_end,
+                                                  &&add_int,
+                                                  &&addi_int,
+                                                  &&sub_int,
+                                                  &&mul_int,
+                                                  &&load_immediate,
+                                                  &&set_address,
+                                                  &&set_scale,
+                                                  &&set_stride,
+                                                  &&set_mask,
+#define PLENA_PAIR_LABEL(first, second) &&first##_##second,
+                                                  PLENA_FUSED_PAIRS(PLENA_PAIR_LABEL)
+#undef PLENA_PAIR_LABEL
+  };
 
 #define PLENA_DISPATCH()                                                    \
   do {                                                                      \
@@ -74,12 +98,13 @@ Stop dispatch(Execution& x, const RunOptions& options, Watch watch) {
     }                                                                       \
     goto* kLabels[static_cast<std::size_t>(p->code)];                       \
   } while (false)
-#define PLENA_RETIRE(told, next)                                                    \
-  do {                                                                              \
-    ++retired;                                                                      \
-    if constexpr (Watch::kActive) watch.told(static_cast<std::uint64_t>(p - code)); \
-    p = (next);                                                                     \
-    PLENA_DISPATCH();                                                               \
+#define PLENA_TELL(told) \
+  if constexpr (Watch::kActive) watch.told(static_cast<std::uint64_t>(p - code))
+#define PLENA_RETIRE(told) \
+  do {                     \
+    PLENA_TELL(told);      \
+    ++p;                   \
+    PLENA_DISPATCH();      \
   } while (false)
 #define PLENA_BEFORE_CALL() \
   if constexpr (Watch::kActive) watch.before_call(static_cast<std::uint64_t>(p - code), *p)
@@ -91,72 +116,92 @@ halt:
 call:
   PLENA_BEFORE_CALL();
   if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)));
-  PLENA_RETIRE(after, p + 1);
+  PLENA_RETIRE(after);
 jump:
   PLENA_BEFORE_CALL();
   x.next_pc = static_cast<std::uint64_t>(p - code);
   if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)));
-  PLENA_RETIRE(after, code + x.next_pc);
+  PLENA_TELL(after);
+  jump_to(code + x.next_pc);
+  PLENA_DISPATCH();
 break_point:
   return leave(
       trapped_with(static_cast<std::uint64_t>(p - code), TrapCause::Breakpoint, "",
                    "C_BREAK stops the run; it retires when execution continues (semantics 6.12)"));
 nothing:
-  PLENA_RETIRE(after_nothing, p + 1);
+  PLENA_RETIRE(after_nothing);
 loop_start:
   m.gp[p->rd] = p->imm;
-  PLENA_RETIRE(after_loop_start, p + 1);
+  PLENA_RETIRE(after_loop_start);
 loop_end: {
   // A counter the body has brought to 0 stays there and the loop is left (semantics 6.11).
   std::uint32_t& counter = m.gp[p->rd];
   if (counter <= 1) {
     counter = 0;
-    PLENA_RETIRE(after_loop_end, p + 1);
+    PLENA_RETIRE(after_loop_end);
   }
   --counter;
   if (--jumps_left == 0) [[unlikely]] {
     jumps_left = kJumpsBetweenPolls;
     if (options.interrupted != nullptr && options.interrupted->load(std::memory_order_relaxed)) {
-      ++retired;
-      if constexpr (Watch::kActive) watch.after_loop_end(static_cast<std::uint64_t>(p - code));
-      p = code + p->partner + 1;
+      PLENA_TELL(after_loop_end);
+      jump_to(code + p->partner + 1);
       return leave({StopReason::Interrupted, std::nullopt});
     }
   }
-  PLENA_RETIRE(after_loop_end, code + p->partner + 1);
+  PLENA_TELL(after_loop_end);
+  jump_to(code + p->partner + 1);
+  PLENA_DISPATCH();
 }
 add_int:
   m.gp[p->rd] = m.gp[p->rs1] + m.gp[p->rs2];
-  PLENA_RETIRE(after_integer, p + 1);
+  PLENA_RETIRE(after_integer);
 addi_int:
   m.gp[p->rd] = m.gp[p->rs1] + p->imm;
-  PLENA_RETIRE(after_integer, p + 1);
+  PLENA_RETIRE(after_integer);
 sub_int:
   m.gp[p->rd] = m.gp[p->rs1] - m.gp[p->rs2];
-  PLENA_RETIRE(after_integer, p + 1);
+  PLENA_RETIRE(after_integer);
 mul_int:
   m.gp[p->rd] = m.gp[p->rs1] * m.gp[p->rs2];
-  PLENA_RETIRE(after_integer, p + 1);
+  PLENA_RETIRE(after_integer);
 load_immediate:
   m.gp[p->rd] = p->imm;
-  PLENA_RETIRE(after_integer, p + 1);
+  PLENA_RETIRE(after_integer);
 set_address:
   m.a[p->rd] = std::uint64_t{m.gp[p->rs1]} << 32 | m.gp[p->rs2];
   m.a_set = static_cast<std::uint16_t>(m.a_set | 1U << p->rd);
-  PLENA_RETIRE(after_special, p + 1);
+  PLENA_RETIRE(after_special);
 set_scale:
   m.scale = m.gp[p->rd];
   m.scale_set = true;
-  PLENA_RETIRE(after_special, p + 1);
+  PLENA_RETIRE(after_special);
 set_stride:
   m.stride = m.gp[p->rd];
   m.stride_set = true;
-  PLENA_RETIRE(after_special, p + 1);
+  PLENA_RETIRE(after_special);
 set_mask:
   m.v_mask = m.gp[p->rd];
-  PLENA_RETIRE(after_special, p + 1);
+  PLENA_RETIRE(after_special);
+
+// Pairs: the first, then straight on to the second, without a look at what it is. Each can be
+// entered at its second, which is there as it is; where the first traps, the second has not begun.
+#define PLENA_FIRST_add_int m.gp[p->rd] = m.gp[p->rs1] + m.gp[p->rs2]
+#define PLENA_FIRST_addi_int m.gp[p->rd] = m.gp[p->rs1] + p->imm
+#define PLENA_FIRST_call \
+  if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)))
+#define PLENA_PAIR(first, second)         \
+  first##_##second : PLENA_FIRST_##first; \
+  ++p;                                    \
+  goto second;
+  PLENA_FUSED_PAIRS(PLENA_PAIR)
+#undef PLENA_PAIR
+#undef PLENA_FIRST_call
+#undef PLENA_FIRST_addi_int
+#undef PLENA_FIRST_add_int
 
 #undef PLENA_RETIRE
+#undef PLENA_TELL
 #undef PLENA_BEFORE_CALL
 #undef PLENA_DISPATCH
 }

@@ -62,6 +62,9 @@ struct RunOptions {
   std::uint64_t max_instructions = 0;  // 0: no limit; one more is a trap
   Observer* observer = nullptr;
   const std::atomic<bool>* interrupted = nullptr;  // set by a signal handler: stop soon
+  /// Goes through pairs of instructions in one step where nobody watches; the results are the same
+  /// without.
+  bool fuse = true;
   /// Tiles that stay decoded from one prefetch, and one run, to the next (tile_cache.h). The
   /// results are the same without: then every prefetch decodes its bytes.
   TileCache* tile_cache = nullptr;

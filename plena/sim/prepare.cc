@@ -1,6 +1,8 @@
 // From words to a prepared program: decoding, pairing of loops, choice of handlers.
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -162,6 +164,26 @@ Prepared prepare_one(const Instruction& i, std::uint32_t partner, const Prepared
   return out;
 }
 
+// In the order of PLENA_FUSED_PAIRS.
+constexpr Code add_int = Code::AddInt, addi_int = Code::AddiInt, call = Code::Call,
+               loop_end = Code::LoopEnd;
+#define PLENA_PAIR_CODES(first, second) std::pair{first, second},
+constexpr std::array kPairs = {PLENA_FUSED_PAIRS(PLENA_PAIR_CODES)};
+#undef PLENA_PAIR_CODES
+static_assert(kPairs.size() == kPairCount);
+
+// Pairs may overlap: wherever the loop arrives, it takes two steps at once if it can.
+std::vector<Prepared> fuse_pairs(std::vector<Prepared> code) {
+  for (std::size_t pc = 0; pc + 1 < code.size(); ++pc) {
+    const auto* pair =
+        std::find(kPairs.begin(), kPairs.end(), std::pair{code[pc].code, code[pc + 1].code});
+    if (pair == kPairs.end()) continue;
+    code[pc].code =
+        static_cast<Code>(static_cast<std::ptrdiff_t>(Code::FirstPair) + (pair - kPairs.begin()));
+  }
+  return code;
+}
+
 }  // namespace
 
 tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
@@ -187,6 +209,7 @@ tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     program->decoded.push_back(instruction.value_or(Instruction{.op = Op::C_BREAK}));
   }
   program->code.push_back(Prepared{});
+  program->fused = fuse_pairs(program->code);
   return program;
 }
 

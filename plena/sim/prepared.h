@@ -42,8 +42,18 @@ enum class Code : std::uint8_t {
   SetScale,
   SetStride,
   SetMask,
+  FirstPair,  // from here on the pairs of PLENA_FUSED_PAIRS, in its order
 };
-inline constexpr std::size_t kCodeCount = 16;
+
+// Instructions that follow each other so often that the loop goes from the first straight to the
+// second: fuse_pair(first, second). Names are the loop's labels.
+#define PLENA_FUSED_PAIRS(fuse_pair)                                                          \
+  fuse_pair(add_int, add_int) fuse_pair(add_int, addi_int) fuse_pair(add_int, call)           \
+      fuse_pair(add_int, loop_end) fuse_pair(addi_int, add_int) fuse_pair(addi_int, addi_int) \
+          fuse_pair(addi_int, call) fuse_pair(addi_int, loop_end) fuse_pair(call, add_int)    \
+              fuse_pair(call, addi_int) fuse_pair(call, call) fuse_pair(call, loop_end)
+inline constexpr std::size_t kPairCount = 12;
+inline constexpr std::size_t kCodeCount = static_cast<std::size_t>(Code::FirstPair) + kPairCount;
 
 // 32 bytes: its place in the program is a shift away from its address.
 struct alignas(32) Prepared {
@@ -88,8 +98,9 @@ class PreparedProgram {
   Settings settings;
   Dialect dialect;
   std::vector<Instruction> decoded;
-  std::vector<Prepared> code;  // one a word, then a Halt
-  bool counts_loops = false;   // MAX_LOOP_INSTRUCTIONS is set
+  std::vector<Prepared> code;   // one a word, then a Halt
+  std::vector<Prepared> fused;  // the same, but where a pair begins its code says so
+  bool counts_loops = false;    // MAX_LOOP_INSTRUCTIONS is set
 
   // Sizes the handlers need, in elements unless named otherwise.
   std::uint32_t mlen, blen, hlen, vlen, heads;
