@@ -107,6 +107,42 @@ PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const
       fp_mem_(rules.fp_entries),
       int_mem_(rules.int_entries) {}
 
+// ------------------------------------------------------------ issue
+
+[[gnu::always_inline]] inline Cycle PipelinedIssue::issue(std::uint32_t pc,
+                                                          const TimedInstruction& i,
+                                                          const Conditions& conditions) {
+  Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
+  const Cycle at = std::max(
+      std::max(front_.next_issue, unit_free),
+      std::max(std::max(conditions.registers, cycle_of(conditions.ranges)), conditions.queue));
+  ++counters_[pc].executions;
+  stalled_ = at - front_.next_issue;
+  if (stalled_ != 0) note_stall(pc, i, at, unit_free, conditions);
+  unit_free = at + i.interval;
+  front_.next_issue = at + 1;
+  return at;
+}
+
+void PipelinedIssue::note_stall(std::uint32_t pc, const TimedInstruction& i, Cycle at,
+                                Cycle unit_free, const Conditions& conditions) {
+  stall_cause_ = stall_cause(i, at, conditions);
+  const Cycle busy = is_transfer_unit(i.unit) ? transfers_busy_until(i.unit, at) : unit_free;
+  charge_stall(pc, i.unit, stall_cause_, front_.next_issue, busy, at);
+}
+
+// The condition that held last (rule 7).
+Cause PipelinedIssue::stall_cause(const TimedInstruction& i, Cycle at,
+                                  const Conditions& conditions) const {
+  const bool range = cycle_of(conditions.ranges) == at;
+  if (range && is_of_transfer(conditions.ranges)) return Cause::HbmData;
+  if (conditions.registers == at) return Cause::Register;
+  if (range) return Cause::SramRange;
+  const bool unit = unit_free_[static_cast<std::size_t>(i.unit)] == at;
+  if (unit && i.unit != Unit::Control) return Cause::BusyUnit;
+  return unit ? Cause::Control : Cause::FullQueue;
+}
+
 // ------------------------------------------------------------ one instruction
 
 void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) {
@@ -196,38 +232,6 @@ void PipelinedIssue::mark_special_reads(const TimedInstruction& i, Cycle until) 
   for (const Slot slot : i.sources) {
     if (slot >= kAddrSlot) special_read_[slot] = std::max(special_read_[slot], until);
   }
-}
-
-// ------------------------------------------------------------ issue
-
-Cycle PipelinedIssue::issue(std::uint32_t pc, const TimedInstruction& i,
-                            const Conditions& conditions) {
-  Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
-  const Cycle at = std::max(
-      std::max(front_.next_issue, unit_free),
-      std::max(std::max(conditions.registers, cycle_of(conditions.ranges)), conditions.queue));
-  ++counters_[pc].executions;
-  stalled_ = at - front_.next_issue;
-  if (stalled_ != 0) {
-    stall_cause_ = stall_cause(i, at, conditions);
-    const Cycle busy = is_transfer_unit(i.unit) ? transfers_busy_until(i.unit, at) : unit_free;
-    charge_stall(pc, i.unit, stall_cause_, front_.next_issue, busy, at);
-  }
-  unit_free = at + i.interval;
-  front_.next_issue = at + 1;
-  return at;
-}
-
-// The condition that held last (rule 7).
-Cause PipelinedIssue::stall_cause(const TimedInstruction& i, Cycle at,
-                                  const Conditions& conditions) const {
-  const bool range = cycle_of(conditions.ranges) == at;
-  if (range && is_of_transfer(conditions.ranges)) return Cause::HbmData;
-  if (conditions.registers == at) return Cause::Register;
-  if (range) return Cause::SramRange;
-  const bool unit = unit_free_[static_cast<std::size_t>(i.unit)] == at;
-  if (unit && i.unit != Unit::Control) return Cause::BusyUnit;
-  return unit ? Cause::Control : Cause::FullQueue;
 }
 
 void PipelinedIssue::tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done,

@@ -87,6 +87,8 @@ class PipelinedIssue final : public IssueModel {
   template <bool kListened>
   void place(Front& front, std::uint32_t pc, const TimedInstruction& i, Cycle registers);
   Cycle issue(std::uint32_t pc, const TimedInstruction& i, const Conditions& conditions);
+  void note_stall(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle unit_free,
+                  const Conditions& conditions);
   void charge_stall(std::uint32_t pc, Unit unit, Cause cause, Cycle next_issue, Cycle unit_free,
                     Cycle at);
   [[nodiscard]] Cause stall_cause(const TimedInstruction& i, Cycle at,

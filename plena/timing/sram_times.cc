@@ -43,6 +43,8 @@ Result<MramTimes> MramTimes::create(const Settings& settings) {
   MramTimes times;
   times.tiles_ = std::move(*tiles);
   times.tile_elements_ = std::uint64_t{settings.mlen} * settings.mlen;
+  if (std::has_single_bit(times.tile_elements_))
+    times.tile_shift_ = static_cast<std::uint32_t>(std::countr_zero(times.tile_elements_));
   return times;
 }
 

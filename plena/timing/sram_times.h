@@ -157,11 +157,14 @@ class MramTimes {
     Stamp written;
     Stamp read;
   };
-  Tile& tile(std::uint64_t element) { return tiles_[element / tile_elements_]; }
+  Tile& tile(std::uint64_t element) {
+    return tiles_[tile_shift_ != 0 ? element >> tile_shift_ : element / tile_elements_];
+  }
 
  private:
   LazyArray<Tile> tiles_;
   std::uint64_t tile_elements_ = 1;
+  std::uint32_t tile_shift_ = 0;  // 0: no power of two
 };
 
 /// INT_MEM or FP_MEM, entry by entry.
