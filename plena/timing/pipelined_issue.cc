@@ -442,10 +442,11 @@ void PipelinedIssue::drain() {
   }
   total_ = front_.next_issue;
   for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
-    accounts_[pc].executions = counters_[pc].executions;
-    accounts_[pc].causes[Cause::Issue] = counters_[pc].executions;
-    for (std::size_t cause = 0; cause < kStallCauseCount; ++cause)
-      accounts_[pc].causes.cycles[cause] = counters_[pc].stalls[cause];
+    const Counters& counters = counters_[pc];
+    InstructionAccount& account = accounts_[pc];
+    account.executions = counters.executions;
+    account.causes[Cause::Issue] = counters.executions;
+    std::copy_n(counters.stalls.begin(), kStallCauseCount, account.causes.cycles.begin());
   }
 }
 
