@@ -29,6 +29,8 @@ TOLERANCE = 0.03  # of growth; libraries differ a little between releases
 BF16 = ["--set", "HBM_M_WEIGHT_TYPE=bf16", "--set", "HBM_M_KV_TYPE=bf16",
         "--set", "HBM_V_ACT_TYPE=bf16", "--set", "HBM_V_KV_TYPE=bf16"]
 
+CLOCK = ["--timing", "pipelined", "--hbm-preset", "ideal"]
+
 SCALAR = """
       C_LOOP_START gp1, {n}
       S_ADDI_INT gp2, gp2, 64
@@ -75,11 +77,11 @@ def generate(plena, settings):
                            "--tokens", str(tokens)] + MACHINE + settings
 
 
-def program(plena, folder, text):
+def program(plena, folder, text, options=()):
     def command(iterations):
         path = Path(folder) / f"{iterations}.asm"
         path.write_text(text.format(n=iterations))
-        return [plena, "run", str(path), "--quiet"] + MACHINE
+        return [plena, "run", str(path), "--quiet", *options] + MACHINE
     return command
 
 
@@ -91,8 +93,11 @@ def measure(plena):
             "start": counted([plena, "run", str(empty), "--quiet"] + MACHINE),
             "token, MXFP8": round(per_step(generate(plena, []), 10, 40)),
             "token, bf16": round(per_step(generate(plena, BF16), 10, 40)),
+            "token, MXFP8, with a clock": round(per_step(generate(plena, CLOCK), 10, 40)),
             "iteration of 4 scalar instructions":
                 round(per_step(program(plena, folder, SCALAR), 100, 100100), 1),
+            "4 scalar instructions with a clock":
+                round(per_step(program(plena, folder, SCALAR, CLOCK), 100, 100100), 1),
             "16 column blocks of a tile":
                 round(per_step(program(plena, folder, COLUMNS), 100, 1100)),
         }
