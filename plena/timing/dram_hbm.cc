@@ -76,6 +76,12 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   const auto bursts = static_cast<std::uint32_t>(transfer.addresses.size());
   (rows.write ? traffic_.written : traffic_.read) += bursts;
   transfer.pattern = rows;
+  transfer.told = nullptr;
+  transfer.banks.assign(controller_.settings().channels, 0);
+  for (const std::uint64_t address : transfer.addresses) {
+    const dram::BurstPlace place = controller_.place(address);
+    transfer.banks[place.channel] |= dram::only(place.bank);
+  }
   transfer.after = start.after;
   transfer.handed = 0;
   transfer.unfinished = bursts;
@@ -244,7 +250,7 @@ bool DramHbm::recall(Tick edge) {
 
 // All that waits, at the start of a run; false where nothing can be remembered.
 bool DramHbm::choose_run() {
-  constexpr std::size_t kMostTransfers = 6;  // each that joins has the run rehearsed anew
+  constexpr std::size_t kMostTransfers = 24;  // each that joins has the run rehearsed anew
   if (!remembers_ || listener_ != nullptr || !controller_.at_rest()) return false;
   replay_.tickets.clear();
   replay_.turns.clear();
@@ -285,10 +291,7 @@ void DramHbm::describe(Tick edge) {
     append(key_, std::uint64_t{rows.width} << 32 | rows.block);
     append(key_, replay_.turns[i] << 3 | (rows.write ? 4U : 0U) | (rows.in_bytes ? 2U : 0U) |
                      (rows.whole_codes ? 1U : 0U));
-    for (const std::uint64_t address : transfer.addresses) {
-      const dram::BurstPlace place = controller_.place(address);
-      replay_.banks[place.channel] |= dram::only(place.bank);
-    }
+    for (std::size_t c = 0; c < transfer.banks.size(); ++c) replay_.banks[c] |= transfer.banks[c];
   }
   append(key_, replay_.tickets.size() > 1 ? turn_ : waiting_.size());
   controller_.save_rest(replay_.banks, edge, replay_.row_base, key_);
@@ -365,13 +368,22 @@ void DramHbm::foretell(RememberedStreams::Outcome& outcome, Tick edge) {
     transfer.unfinished = 0;
     transfer.accepted = edge + known.accepted;
     transfer.finished = edge + known.finished;
-    for (std::size_t k = 0; k < known.ends.size(); ++k) transfer.ends[k] = edge + known.ends[k];
+    transfer.told = &known;
   }
+}
+
+// Writes down the ends of bursts where so far only the run's outcome has them.
+void DramHbm::tell_ends(Transfer& transfer) const {
+  if (transfer.told == nullptr) return;
+  const std::vector<std::int32_t>& ends = transfer.told->ends;
+  for (std::size_t k = 0; k < ends.size(); ++k) transfer.ends[k] = replay_.begin + ends[k];
+  transfer.told = nullptr;
 }
 
 // The memory does what the run did to it.
 void DramHbm::follow() {
   const RememberedStreams::Outcome& outcome = *replay_.outcome;
+  for (const Ticket ticket : replay_.tickets) tell_ends(transfers_[ticket]);
   for (const RememberedStreams::Transfer& known : outcome.transfers)
     bursts_remembered_ += known.ends.size();
   controller_.load_rest(replay_.banks, replay_.begin + outcome.rest, replay_.row_base,
@@ -390,6 +402,7 @@ void DramHbm::take_back() {
     transfer.handed = 0;
     transfer.unfinished = static_cast<std::uint32_t>(transfer.addresses.size());
     transfer.finished = 0;
+    transfer.told = nullptr;
     std::fill(transfer.ends.begin(), transfer.ends.end(), kNever);
     waiting_[replay_.turns[i]].push_back(ticket);
   }
@@ -404,12 +417,13 @@ bool DramHbm::rows_known(const Transfer& transfer, std::uint32_t first, std::uin
 }
 
 Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) {
-  const Transfer& transfer = transfers_[ticket];
+  Transfer& transfer = transfers_[ticket];
   const bool all = first_row == 0 && last_row + 1 == transfer.rows.size();
   if (all) return complete(ticket);
   run([&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); }, kNever,
       beyond_event(transfer));
   if (failure_) return 0;
+  tell_ends(transfer);
   const Tick end = *std::max_element(transfer.ends.begin() + transfer.rows[first_row].begin,
                                      transfer.ends.begin() + transfer.rows[last_row].end);
   return clock_.cycle_at(static_cast<std::uint64_t>(end)) + transfer.after;

@@ -62,6 +62,8 @@ class DramHbm final : public HbmModel {
     std::vector<std::uint64_t> addresses;  // of its bursts
     std::vector<dram::Tick> ends;          // of its bursts; kNever: not known
     std::vector<Row> rows;
+    std::vector<dram::BankSet> banks;                   // by channel, those it touches
+    const RememberedStreams::Transfer* told = nullptr;  // has the ends if `ends` does not yet
   };
   // Transfers with bursts to hand over, oldest first, of load-M, load-V and store.
   using Turns = std::array<std::deque<Ticket>, 3>;
@@ -102,6 +104,7 @@ class DramHbm final : public HbmModel {
   void adopt_run(const DramHbm& other);
   void foretell(RememberedStreams::Outcome& outcome, dram::Tick edge);
   void follow();
+  void tell_ends(Transfer& transfer) const;
   void take_back();
   [[nodiscard]] dram::Tick last_before_issue_after(Cycle horizon) const;
   [[nodiscard]] static bool rows_known(const Transfer& transfer, std::uint32_t first,
