@@ -166,6 +166,16 @@ TEST_F(GenerateCommand, IdsAndTheirJsonCanBeFedAgain) {
   EXPECT_EQ(again.out, expected + "\n");
 }
 
+TEST_F(GenerateCommand, CompilePrintsItsStages) {
+  const auto stage = [&](const char* name) {
+    return run_program({"compile", model("aidreams260K"), "--context", "64", "--emit", name}).out;
+  };
+  EXPECT_THAT(stage("graph"), HasSubstr("residual += [down] hidden"));
+  EXPECT_THAT(stage("plan"), HasSubstr("Matrix SRAM, tiles in use:"));
+  EXPECT_THAT(stage("asm"), HasSubstr(".region attention"));
+  EXPECT_EQ(run_program({"compile", model("aidreams260K")}).status, 2);
+}
+
 TEST_F(GenerateCommand, ACompiledImageSaysTheSame) {
   const auto compiled = run_program({"compile", model("aidreams260K"), "-o", path("image")});
   ASSERT_EQ(compiled.status, 0) << compiled.err;
