@@ -8,9 +8,9 @@ namespace plena {
 
 namespace {
 
-constexpr int kBlock = 32;  // elements of a plain block
-constexpr int kSuperBlock =
-    256;  // elements of a K block, in 8 or 16 parts with scales of their own
+constexpr int kBlock = 32;        // elements of a plain block
+constexpr int kSuperBlock = 256;  // elements of a K block
+constexpr int kPart = 16;         // of them with one scale in Q2_K, Q3_K and Q6_K
 
 float read_half(const std::uint8_t* bytes) {
   return half_to_float(static_cast<std::uint16_t>(bytes[0] | bytes[1] << 8));
@@ -41,35 +41,47 @@ void decode_q8(const std::uint8_t* block, float* out) {
   }
 }
 
-// [16] 4-bit scales and minimums, [64] 2-bit elements, the f16 both are multiples of. A run of 128
-// elements shares 32 bytes, 32 elements a bit pair.
+// Where part `part`, 16 of 256 elements, lies among bit pairs: a run of 128 elements shares 32
+// bytes, 32 elements a pair of bits.
+struct PairPlace {
+  int byte;
+  int shift;
+};
+
+PairPlace place_of_pairs(int part) {
+  return {part / 8 * 32 + part % 2 * 16, part % 8 / 2 * 2};
+}
+
+// [16] 4-bit scales and minimums, [64] 2-bit elements, the f16 both are multiples of.
 void decode_q2_k(const std::uint8_t* block, float* out) {
-  const std::uint8_t* scales = block;
-  const std::uint8_t* elements = block + 16;
   const float scale = read_half(block + 80);
   const float minimum = read_half(block + 82);
-  for (int i = 0; i < kSuperBlock; ++i) {
-    const std::uint8_t part = scales[i / 16];
-    const int value = elements[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-    out[i] = scale * static_cast<float>(part & 0xF) * static_cast<float>(value) -
-             minimum * static_cast<float>(part >> 4);
+  for (int part = 0; part < kSuperBlock / kPart; ++part) {
+    const auto [byte, shift] = place_of_pairs(part);
+    const std::uint8_t* elements = block + 16 + byte;
+    const float d = scale * static_cast<float>(block[part] & 0xF);
+    const float m = minimum * static_cast<float>(block[part] >> 4);
+    for (int j = 0; j < kPart; ++j) {
+      out[part * kPart + j] = d * static_cast<float>(elements[j] >> shift & 3) - m;
+    }
   }
 }
 
 // [32] high bits (clear: 4 less), [64] low bit pairs, [12] 6-bit scales, f16.
 void decode_q3_k(const std::uint8_t* block, float* out) {
-  const std::uint8_t* high = block;
-  const std::uint8_t* low = block + 32;
   const std::uint8_t* scales = block + 96;
   const float scale = read_half(block + 108);
-  for (int i = 0; i < kSuperBlock; ++i) {
-    const int part = i / 16;
+  for (int part = 0; part < kSuperBlock / kPart; ++part) {
+    const auto [byte, shift] = place_of_pairs(part);
+    const std::uint8_t* low = block + 32 + byte;
+    const std::uint8_t* high = block + part % 2 * kPart;
     const int nibble = part < 8 ? scales[part] & 0xF : scales[part - 8] >> 4;
     const int top = scales[8 + part % 4] >> (part / 4 * 2) & 3;
-    const int pair = low[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-    const int bit = high[i % 32] >> (i / 32) & 1;
-    out[i] = scale * static_cast<float>((nibble | top << 4) - 32) *
-             static_cast<float>(pair - (bit != 0 ? 0 : 4));
+    const float d = scale * static_cast<float>((nibble | top << 4) - 32);
+    for (int j = 0; j < kPart; ++j) {
+      const int value = (low[j] >> shift & 3) + (high[j] >> (part / 2) & 1) * 4 - 4;
+      out[part * kPart + j] = d * static_cast<float>(value);
+    }
   }
 }
 
@@ -110,14 +122,17 @@ void decode_q45_k(const std::uint8_t* block, bool fifth_bit, float* out) {
 // rows of 32 over 64 nibble bytes and 32 bytes of bit pairs.
 void decode_q6_k(const std::uint8_t* block, float* out) {
   const float scale = read_half(block + 208);
-  for (int i = 0; i < kSuperBlock; ++i) {
-    const int run = i / 128;
-    const int row = i % 128 / 32;
-    const int byte = block[run * 64 + row % 2 * 32 + i % 32];
-    const int nibble = row < 2 ? byte & 0xF : byte >> 4;
-    const int top = block[128 + run * 32 + i % 32] >> (row * 2) & 3;
-    const auto part = static_cast<std::int8_t>(block[192 + i / 16]);
-    out[i] = scale * static_cast<float>(part) * static_cast<float>((nibble | top << 4) - 32);
+  for (int part = 0; part < kSuperBlock / kPart; ++part) {
+    const auto [byte, shift] = place_of_pairs(part);
+    const int row = part % 8 / 2;
+    const std::uint8_t* low = block + part / 8 * 64 + row % 2 * 32 + part % 2 * kPart;
+    const std::uint8_t* high = block + 128 + byte;
+    const int low_shift = row / 2 * 4;
+    const float d = scale * static_cast<float>(static_cast<std::int8_t>(block[192 + part]));
+    for (int j = 0; j < kPart; ++j) {
+      const int value = (low[j] >> low_shift & 0xF) | (high[j] >> shift & 3) << 4;
+      out[part * kPart + j] = d * static_cast<float>(value - 32);
+    }
   }
 }
 

@@ -68,8 +68,7 @@ TEST(ChatTemplate, SaysWhatItDoesNotKnowAndWhere) {
 }
 
 TEST(ChatTemplate, EndsWhateverATemplateTries) {
-  EXPECT_THAT(error_of(std::string(200, '[').insert(0, "{{") + "}}"),
-              HasSubstr("nested too deep"));
+  EXPECT_THAT(error_of(std::string(200, '[').insert(0, "{{") + "}}"), HasSubstr("nested too deep"));
   EXPECT_THAT(
       error_of("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"),
       HasSubstr("too many steps"));

@@ -14,8 +14,8 @@
 
 namespace plena {
 
-/// Parses `text`; what is no JSON, or nested so deep that working on it could exhaust the stack, is an
-/// error that names `path` and the place.
+/// Parses `text`; what is no JSON, or nested so deep that working on it could exhaust the stack, is
+/// an error that names `path` and the place.
 Result<nlohmann::json> parse_json(std::string_view text, const std::string& path);
 
 class ConfigReader {

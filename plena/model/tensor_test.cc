@@ -76,6 +76,9 @@ TEST(Tensor, DrawsTheSameElementsInAnyOrder) {
   std::array<float, 3> part{};
   drawn.read(5, 10, part);
   EXPECT_THAT(part, ElementsAre(all[330], all[331], all[332]));
+  drawn.read(5, 11, part);
+  EXPECT_THAT(part, ElementsAre(all[331], all[332], all[333]));
+  EXPECT_EQ(drawn.transposed().values()[64 * 3 + 2], all[64 * 2 + 3]);
   const double n = static_cast<double>(all.size());
   const double mean = std::accumulate(all.begin(), all.end(), 0.0) / n;
   const double squares = std::inner_product(all.begin(), all.end(), all.begin(), 0.0) / n;

@@ -41,6 +41,8 @@ class WeightReader {
   /// Whether a file holds the tensor; no where weights are made up.
   [[nodiscard]] bool has(const std::string& name) const;
 
+  [[nodiscard]] bool makes_up() const { return table_ == nullptr; }
+
   /// A tensor of this shape as a matrix whose columns are the last dimension: [experts, out, in] is
   /// experts * out rows. A missing tensor or another shape is an error.
   Tensor tensor(const std::string& name, std::initializer_list<std::uint64_t> shape);

@@ -16,6 +16,10 @@ ExpertMatrix bind_matrices(WeightReader& weights, const std::string& name, std::
     const Tensor all = weights.mxfp4(name, count, out, in);
     return [=](std::uint32_t expert) { return all.slice_rows(expert * out, out); };
   }
+  if (weights.makes_up()) {  // in the order they are read in
+    const Tensor all = weights.tensor(name, {count, out, in});
+    return [=](std::uint32_t expert) { return all.slice_rows(expert * out, out); };
+  }
   const Tensor all = weights.tensor(name, {count, in, out});
   return [=](std::uint32_t expert) { return all.slice_rows(expert * in, in).transposed(); };
 }
