@@ -122,7 +122,13 @@ jump:
   x.next_pc = static_cast<std::uint64_t>(p - code);
   if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)));
   PLENA_TELL(after);
+  if (code + x.next_pc <= p) --jumps_left;  // loops of the dialect plena-rs end here
   jump_to(code + x.next_pc);
+  if (jumps_left == 0) [[unlikely]] {
+    jumps_left = kJumpsBetweenPolls;
+    if (options.interrupted != nullptr && options.interrupted->load(std::memory_order_relaxed))
+      return leave({StopReason::Interrupted, std::nullopt});
+  }
   PLENA_DISPATCH();
 break_point:
   return leave(

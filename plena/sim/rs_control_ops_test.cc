@@ -271,5 +271,19 @@ TEST(RsLoops, TheLimitCountsForEveryActiveLoop) {
   EXPECT_EQ(RsBench("plena", settings).run(program).reason, StopReason::Halted);
 }
 
+TEST(RsLoops, AnInterruptedRunCanGoOn) {
+  RsBench bench("plena+rs-loops");
+  const auto prepared = prepare({encode({.op = Op::C_LOOP_START, .rd = 4, .imm = 100'000}),
+                                 encode(addi(5, 5, 1)), encode({.op = Op::C_LOOP_END, .rd = 4})},
+                                bench.machine.settings, bench.machine.dialect);
+  const std::atomic<bool> interrupted = true;
+
+  EXPECT_EQ(run(bench.machine, **prepared, {.interrupted = &interrupted}).reason,
+            StopReason::Interrupted);
+  EXPECT_LT(bench.machine.gp[5], 100'000U);
+  EXPECT_EQ(run(bench.machine, **prepared).reason, StopReason::Halted);
+  EXPECT_EQ(bench.machine.gp[5], 100'000U);
+}
+
 }  // namespace
 }  // namespace plena
