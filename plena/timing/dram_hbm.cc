@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 namespace plena {
 
@@ -323,15 +322,22 @@ RememberedStreams::Outcome* DramHbm::rehearse(Tick edge) {
   outcome.turn = stage.turn_;
   stage.controller_.save_rest(replay_.banks, rest, replay_.row_base, outcome.banks);
   outcome.activity = stage.controller_.activity().since(before);
-  std::array<std::map<Tick, std::uint64_t>, 2> latencies;
+  std::array<std::vector<std::uint64_t>, 2> latencies;  // how often each occurred, by is_write
   stage.controller_.take_completions([&](const dram::Completion& completion) {
     Transfer& transfer = stage.transfers_[completion.id >> 32];
     transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
     transfer.finished = std::max(transfer.finished, completion.finished);
-    ++latencies[completion.is_write][completion.finished - completion.accepted];
+    const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
+    auto& times = latencies[completion.is_write];
+    if (times.size() <= latency) times.resize(latency + 1);
+    ++times[latency];
   });
-  for (std::size_t i = 0; i < latencies.size(); ++i)
-    outcome.latencies[i].assign(latencies[i].begin(), latencies[i].end());
+  for (std::size_t i = 0; i < latencies.size(); ++i) {
+    for (std::size_t latency = 0; latency < latencies[i].size(); ++latency) {
+      if (latencies[i][latency] != 0)
+        outcome.latencies[i].emplace_back(static_cast<Tick>(latency), latencies[i][latency]);
+    }
+  }
   for (const Transfer& transfer : stage.transfers_) {
     auto& known = outcome.transfers.emplace_back();
     known.accepted = transfer.accepted - edge;

@@ -27,10 +27,16 @@ void add_outcome(const RememberedStreams::Outcome& outcome, dram::ChannelStatist
 
 std::size_t RememberedStreams::Hash::operator()(const Key& key) const {
   std::uint64_t hash = key.size();
-  for (const std::int32_t word : key) {
-    hash = (hash ^ static_cast<std::uint32_t>(word)) * 0x9E3779B97F4A7C15U;
+  const auto mix = [&](std::uint64_t words) {
+    hash = (hash ^ words) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 32;
+  };
+  std::size_t i = 0;
+  for (; i + 2 <= key.size(); i += 2) {
+    mix(static_cast<std::uint32_t>(key[i]) | std::uint64_t{static_cast<std::uint32_t>(key[i + 1])}
+                                                 << 32);
   }
+  if (i < key.size()) mix(static_cast<std::uint32_t>(key[i]));
   return hash;
 }
 
