@@ -8,6 +8,7 @@
 #include "plena/base/near_miss.h"
 #include "plena/cli/commands.h"
 #include "plena/cli/interrupt.h"
+#include "plena/cli/number_checks.h"
 #include "plena/dram/stream_report.h"
 
 namespace plena {
@@ -104,7 +105,7 @@ void add_dram_command(CLI::App& app, Context& context) {
   command
       ->add_option("--tolerance", options->tolerance,
                    "How far, in percent, total cycles and mean read latency may be off")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_number_from_zero)
       ->capture_default_str();
   command->footer(
       "Cases that carry a result are compared with it: policy reference must meet it, policy open\n"

@@ -57,6 +57,16 @@ TEST_F(DramCommand, RunsOneCaseByName) {
   EXPECT_EQ(json["cases"][0]["result"]["commands"]["RD"], 8);
 }
 
+TEST_F(DramCommand, AToleranceIsANumberFromZero) {
+  for (const char* wrong : {"-1", "nan", "half"}) {
+    const auto run = run_program({"dram", path_, "--tolerance", wrong});
+    EXPECT_EQ(run.status, 2);
+    EXPECT_EQ(run.err, fmt::format("error: --tolerance: '{}' is not a number of at least 0\n"
+                                   "  hint: plena dram --help\n",
+                                   wrong));
+  }
+}
+
 TEST_F(DramCommand, BadInputIsOneErrorAndStatusTwo) {
   const auto misspelt = run_program({"dram", path_, "slwo"});
   EXPECT_EQ(misspelt.status, 2);

@@ -75,7 +75,7 @@ void add_model_and_machine_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--context", options.positions,
                   "Positions to compile for; fewer than the model has leave room in the SRAMs")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1U, UINT32_MAX))
       ->type_name("N");
   add_machine_options(command, options.machine);
 }

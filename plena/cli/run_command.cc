@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "plena/cli/dialect_report.h"
 #include "plena/cli/engine_options.h"
 #include "plena/cli/interrupt.h"
+#include "plena/cli/number_checks.h"
 #include "plena/cli/program_source.h"
 #include "plena/cli/timeline_options.h"
 #include "plena/cli/timing_options.h"
@@ -286,14 +286,6 @@ Result<int> run_and_report(const RunArguments& arguments, const Context& context
   return run.failed() ? 1 : 0;
 }
 
-// CLI::NonNegativeNumber lets a NaN pass.
-std::string check_tolerance(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const bool whole = !text.empty() && *end == '\0';
-  return whole && value >= 0 ? "" : fmt::format("'{}' is not a number of at least 0", text);
-}
-
 void add_memory_options(CLI::App& command, RunArguments& arguments) {
   constexpr const char* kGroup =
       "Memories (SPEC is MEM=FILE[@ADDR], of a dump MEM=FILE[@ADDR[:COUNT]]; MEM: hbm, vram, mram, "
@@ -312,7 +304,7 @@ void add_memory_options(CLI::App& command, RunArguments& arguments) {
        {std::tuple("--atol", &arguments.tolerance.absolute, "Absolute tolerance of --expect"),
         std::tuple("--rtol", &arguments.tolerance.relative, "Relative tolerance of --expect")}) {
     command.add_option(name, *value, description)
-        ->check(check_tolerance)
+        ->check(check_number_from_zero)
         ->type_name("X")
         ->group(kGroup);
   }

@@ -321,11 +321,11 @@ TEST_F(RunCommandTest, QuietSaysOnlyWhatWentWrong) {
 TEST_F(RunCommandTest, ComparesAPlenaRsKernelWithItsGoldenTensor) {
   PLENA_NEEDS_SHARED();
   const std::string kernel = shared_data() + "/conformance/kernels/aten_rms_norm_64/";
-  const auto run = run_program({"run", "--isa", "plena-rs", kernel + "program.mem", "--settings",
-                                kernel + "plena_settings.toml", "--mode", "transactional", "--load",
-                                "hbm=" + kernel + "hbm.bin", "--load",
-                                "fp=" + kernel + "fp_sram.bin", "--expect",
-                                "vram=" + kernel + "golden.npy", "--atol", "0.2", "--rtol", "0.2"});
+  const auto run =
+      run_program({"run", "--isa", "plena-rs", kernel + "program.mem", "--settings",
+                   kernel + "plena_settings.toml", "--mode", "transactional", "--load",
+                   "hbm=" + kernel + "hbm.bin", "--load", "fp=" + kernel + "fp_sram.bin",
+                   "--expect", "vram=" + kernel + "golden.npy", "--atol", "0.2", "--rtol", "0.2"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("golden.npy: 4096 elements match"));
 }
