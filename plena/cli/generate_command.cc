@@ -243,10 +243,8 @@ void print_summary(const Outcome& outcome) {
              outcome.seconds() * 1e3, outcome.tokens_per_second());
   if (outcome.machine) fmt::print(stderr, "{}", to_text(*outcome.machine, *outcome.timing));
   if (!outcome.feed || outcome.feed->scored == 0) return;
-  const auto scored = static_cast<double>(outcome.feed->scored);
   fmt::print(stderr, "perplexity {:.4f}, the fed token was the likeliest at {:.1f} %\n",
-             outcome.feed->perplexity(),
-             100 * static_cast<double>(outcome.feed->top1_hits) / scored);
+             outcome.feed->perplexity(), 100 * outcome.feed->top1_share());
 }
 
 Result<int> generate_text(const GenerateOptions& options, const Context& context) {

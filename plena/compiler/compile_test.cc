@@ -11,6 +11,7 @@
 
 #include "plena/asm/assembler.h"
 #include "plena/asm/formatter.h"
+#include "plena/config/testing/typed_settings.h"
 #include "plena/model/testing/reference_forward.h"
 #include "plena/numerics/float_format.h"
 #include "plena/sim/engine.h"
@@ -106,12 +107,7 @@ class Decoder {
 };
 
 Settings fp32_settings() {
-  Settings settings;
-  const DataType fp32 = DataType::plain(kFp32);
-  settings.matrix_sram_type = settings.vector_sram_type = settings.scalar_fp = fp32;
-  settings.hbm_m_weight_type = settings.hbm_m_kv_type = fp32;
-  settings.hbm_v_act_type = settings.hbm_v_kv_type = fp32;
-  return settings;
+  return testing::settings_of(testing::kPlainFp32);
 }
 
 Settings with_tile(Settings settings, std::uint32_t mlen, std::uint32_t hlen, std::uint32_t blen) {

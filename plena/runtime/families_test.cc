@@ -8,6 +8,7 @@
 #include "plena/base/npy.h"
 #include "plena/base/shared_data.h"
 #include "plena/compiler/compile.h"
+#include "plena/config/testing/typed_settings.h"
 #include "plena/model/open_model.h"
 #include "plena/model/testing/forward_pass.h"
 #include "plena/runtime/generation.h"
@@ -15,20 +16,8 @@
 namespace plena {
 namespace {
 
+using testing::settings_of;
 using Ids = std::vector<std::uint32_t>;
-
-// `on_chip` for SRAMs and scalars, f32 in HBM.
-Settings settings_of(const std::string& on_chip) {
-  Settings settings;
-  for (const char* key : {"MATRIX_SRAM_TYPE", "VECTOR_SRAM_TYPE", "SCALAR_FP"}) {
-    EXPECT_TRUE(set_value(settings, fmt::format("{}={}", key, on_chip)));
-  }
-  for (const char* key :
-       {"HBM_M_WEIGHT_TYPE", "HBM_M_KV_TYPE", "HBM_V_ACT_TYPE", "HBM_V_KV_TYPE"}) {
-    EXPECT_TRUE(set_value(settings, fmt::format("{}=fp32", key)));
-  }
-  return settings;
-}
 
 Session make_session(const Model& model, const Settings& settings, const Dialect& dialect) {
   const auto image = compile(model, {.settings = settings, .dialect = dialect});
@@ -110,7 +99,8 @@ TEST_P(Families, InFp32GiveTheReferenceLogits) {
   const auto model = open_model(folder_of(GetParam())).value();
   const auto reference = load_reference(folder_of(GetParam()));
   for (const char* isa : {"plena", "plena+moe+minmax"}) {
-    auto session = make_session(model, settings_of("fp32"), Dialect::parse(isa).value());
+    auto session =
+        make_session(model, settings_of(testing::kPlainFp32), Dialect::parse(isa).value());
     const Agreement agreement = compare(session, reference.all(), reference.logits);
     EXPECT_LT(agreement.worst, kFp32Tolerance) << isa;
     EXPECT_EQ(agreement.parted, 0) << isa;
@@ -124,7 +114,7 @@ TEST_P(NarrowFamilies, InBf16PickNearlyAllOfTheReferenceTokens) {
   PLENA_NEEDS_SHARED();
   const auto model = open_model(folder_of(GetParam())).value();
   const auto reference = load_reference(folder_of(GetParam()));
-  auto session = make_session(model, settings_of("bf16"), {});
+  auto session = make_session(model, settings_of(testing::kPlainBf16, testing::kPlainFp32), {});
   const Agreement agreement = compare(session, reference.all(), reference.logits);
   EXPECT_LE(agreement.parted, 1);
   EXPECT_LT(agreement.margin_where_parted, 0.3F);
@@ -157,7 +147,7 @@ TEST_P(Blocks, OfThePromptLeadToTheReferenceLogits) {
   const Ids ids = reference.all();
   const std::size_t vocab = reference.logits.size() / ids.size();
   for (const std::size_t length : {13U, 16U}) {
-    auto session = make_session(model, settings_of("fp32"), {});
+    auto session = make_session(model, settings_of(testing::kPlainFp32), {});
     const auto block = session.run_block(std::span(ids).first(length), 0);
     ASSERT_TRUE(block) << block.error().render();
     const auto after_block = largest_difference(*block, reference.logits, (length - 1) * vocab);
@@ -180,7 +170,7 @@ TEST_P(Blocks, WorkInLittleMatrixSram) {
   const auto reference = load_reference(folder_of(GetParam()));
   const Ids ids = reference.all();
   const std::size_t vocab = reference.logits.size() / ids.size();
-  Settings settings = settings_of("fp32");
+  Settings settings = settings_of(testing::kPlainFp32);
   settings.matrix_sram_size = 6 * std::uint64_t{settings.mlen};
   auto session = make_session(model, settings, {});
   const auto block = session.run_block(std::span(ids).first(13), 0);
@@ -200,7 +190,7 @@ TEST(Llada, InFp32GivesTheReferenceLogitsOfTheWholeSequence) {
   ids.resize(ids.size() + 16, *model.special.mask);
   const auto expected =
       read_npy(folder_of("llada") + "/reference_logits.npy").value().values<float>();
-  auto session = make_session(model, settings_of("fp32"), {});
+  auto session = make_session(model, settings_of(testing::kPlainFp32), {});
   const auto logits = session.run_block(ids, 0).value();
   ASSERT_EQ(logits.size(), expected.size());
   EXPECT_LT(largest_difference(logits, expected, 0), kFp32Tolerance);
@@ -213,7 +203,7 @@ TEST(GptNanoSort, InFp32GivesTheLogitsOfTheForwardPass) {
   const auto model =
       open_model(shared_data() + "/models/gpt-nano-sort/gpt-nano-sort-model.json").value();
   const Ids ids = {0, 0, 2, 1, 0, 1, 0, 0, 0, 1, 1};
-  auto session = make_session(model, settings_of("fp32"), {});
+  auto session = make_session(model, settings_of(testing::kPlainFp32), {});
   const Agreement agreement = compare(session, ids, testing::forward_logits(model, ids));
   EXPECT_LT(agreement.worst, kFp32Tolerance);
   EXPECT_EQ(agreement.parted, 0);

@@ -141,6 +141,13 @@ Result<Generation> generate(Session& session, Sampler& sampler,
   return generation;
 }
 
+void FeedReport::score(std::span<const float> logits, std::uint32_t id) {
+  const auto likeliest = std::max_element(logits.begin(), logits.end()) - logits.begin();
+  ++scored;
+  top1_hits += static_cast<std::uint32_t>(likeliest) == id ? 1 : 0;
+  negative_log_likelihood += plena::negative_log_likelihood(logits, id);
+}
+
 double FeedReport::tokens_per_second() const {
   return rate(steps, seconds);
 }
@@ -149,18 +156,17 @@ double FeedReport::perplexity() const {
   return scored == 0 ? 1.0 : std::exp(negative_log_likelihood / static_cast<double>(scored));
 }
 
+double FeedReport::top1_share() const {
+  return scored == 0 ? 0.0 : static_cast<double>(top1_hits) / static_cast<double>(scored);
+}
+
 Result<FeedReport> feed(Session& session, std::span<const std::uint32_t> ids,
                         const GenerationHooks& hooks) {
   if (auto fits = check_ids(ids, session.manifest()); !fits) return tl::unexpected(fits.error());
   Stepper stepper(session, hooks);
   FeedReport report;
   for (const std::uint32_t id : ids) {
-    if (const auto logits = stepper.logits(); !logits.empty()) {
-      const auto likeliest = std::max_element(logits.begin(), logits.end()) - logits.begin();
-      ++report.scored;
-      report.top1_hits += static_cast<std::uint32_t>(likeliest) == id ? 1 : 0;
-      report.negative_log_likelihood += negative_log_likelihood(logits, id);
-    }
+    if (const auto logits = stepper.logits(); !logits.empty()) report.score(logits, id);
     stepper.show(id);
     if (auto stepped = stepper.step(id); !stepped) return tl::unexpected(stepped.error());
   }

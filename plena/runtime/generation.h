@@ -50,16 +50,22 @@ Result<Generation> generate(Session& session, Sampler& sampler,
                             std::span<const std::uint32_t> prompt, const GenerationLimits& limits,
                             const GenerationHooks& hooks = {});
 
+/// What feeding known tokens came to, and how well the machine foretold them.
 struct FeedReport {
-  std::uint64_t steps = 0;
-  std::uint64_t scored = 0;            // ids that had logits before them: all but the first
+  std::uint64_t steps = 0;             // runs of the machine
+  std::uint64_t scored = 0;            // ids that had logits before them
   std::uint64_t top1_hits = 0;         // of those, how many were the likeliest
   double negative_log_likelihood = 0;  // sum over the scored ids, natural logarithm
-  double seconds = 0;
+  double seconds = 0;                  // host time
+
+  /// `id` came where the machine had answered with `logits` [vocab].
+  void score(std::span<const float> logits, std::uint32_t id);
 
   [[nodiscard]] double tokens_per_second() const;
   /// exp of the mean negative log-likelihood; 1 when nothing was scored.
   [[nodiscard]] double perplexity() const;
+  /// Share of the scored ids that were the likeliest; 0 when nothing was scored.
+  [[nodiscard]] double top1_share() const;
 };
 
 /// Teacher forcing: feeds `ids` from position 0, whatever the model would have said.

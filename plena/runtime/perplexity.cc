@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-
-#include "plena/runtime/generation.h"
 
 namespace plena {
 
@@ -54,7 +51,7 @@ class Scorer {
       const auto logits = session_.step(tokens[t], static_cast<std::uint32_t>(t - begin));
       if (!logits) return tl::unexpected(logits.error());
       ++report.steps;
-      if (t + 1 >= first_scored) add(*logits, tokens[t + 1]);
+      if (t + 1 >= first_scored) report.score(*logits, tokens[t + 1]);
       if (step_) step_();
     }
     return {};
@@ -63,13 +60,6 @@ class Scorer {
   PerplexityReport report;
 
  private:
-  void add(std::span<const float> logits, std::uint32_t id) {
-    const auto likeliest = std::ranges::max_element(logits) - logits.begin();
-    ++report.scored;
-    report.top1_hits += static_cast<std::uint32_t>(likeliest) == id ? 1 : 0;
-    report.negative_log_likelihood += negative_log_likelihood(logits, id);
-  }
-
   Session& session_;
   const std::function<void()>& step_;
 };
@@ -84,18 +74,6 @@ Status check_vocabulary(std::span<const Ids> documents, std::uint32_t vocab) {
 }
 
 }  // namespace
-
-double PerplexityReport::perplexity() const {
-  return scored == 0 ? 1.0 : std::exp(negative_log_likelihood / static_cast<double>(scored));
-}
-
-double PerplexityReport::top1_share() const {
-  return scored == 0 ? 0.0 : static_cast<double>(top1_hits) / static_cast<double>(scored);
-}
-
-double PerplexityReport::tokens_per_second() const {
-  return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
-}
 
 std::uint64_t count_steps(std::span<const Ids> documents, SlidingWindow window,
                           std::uint32_t context) {

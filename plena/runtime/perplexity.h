@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "plena/base/error.h"
-#include "plena/runtime/session.h"
+#include "plena/runtime/generation.h"
 
 namespace plena {
 
@@ -19,18 +19,8 @@ struct SlidingWindow {
   std::uint32_t stride = 0;  // up to the length; 0: half of it
 };
 
-struct PerplexityReport {
+struct PerplexityReport : FeedReport {
   std::uint64_t documents = 0;
-  std::uint64_t steps = 0;             // runs of the machine
-  std::uint64_t scored = 0;            // tokens with a probability
-  std::uint64_t top1_hits = 0;         // of those, how many were the likeliest
-  double negative_log_likelihood = 0;  // sum over the scored tokens, natural logarithm
-  double seconds = 0;                  // host time
-
-  /// exp of the mean negative log-likelihood; 1 when nothing was scored.
-  [[nodiscard]] double perplexity() const;
-  [[nodiscard]] double top1_share() const;
-  [[nodiscard]] double tokens_per_second() const;
 };
 
 /// Steps a run over documents of these lengths takes; for progress.

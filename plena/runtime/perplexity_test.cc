@@ -11,6 +11,7 @@
 #include "plena/base/shared_data.h"
 #include "plena/compiler/compile.h"
 #include "plena/compiler/testing/toy_image.h"
+#include "plena/config/testing/typed_settings.h"
 #include "plena/model/llama.h"
 
 namespace plena {
@@ -102,10 +103,7 @@ TEST(Perplexity, InFp32ItIsThatOfAPublicLibrary) {
   const auto reference = nlohmann::json::parse(read_text(folder + "reference.json").value())
                              .at("/texts/tinystories-5.txt/sliding/documents"_json_pointer);
   CompileOptions options;
-  for (const char* key : {"MATRIX_SRAM_TYPE", "VECTOR_SRAM_TYPE", "SCALAR_FP", "HBM_M_WEIGHT_TYPE",
-                          "HBM_M_KV_TYPE", "HBM_V_ACT_TYPE", "HBM_V_KV_TYPE"}) {
-    ASSERT_TRUE(set_value(options.settings, fmt::format("{}=fp32", key)));
-  }
+  options.settings = testing::settings_of(testing::kPlainFp32);
   const auto model =
       open_llama2c(std::string(PLENA_SOURCE_DIR) + "/models/stories260K/stories260K.bin").value();
   auto session = Session::create(compile(describe(model), options).value()).value();

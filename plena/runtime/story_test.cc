@@ -11,22 +11,15 @@
 #include "plena/base/shared_data.h"
 #include "plena/compiler/compile.h"
 #include "plena/compiler/model_graph.h"
+#include "plena/config/testing/typed_settings.h"
 #include "plena/model/testing/reference_forward.h"
 #include "plena/runtime/generation.h"
 
 namespace plena {
 namespace {
 
+using testing::settings_of;
 using Ids = std::vector<std::uint32_t>;
-
-Settings settings_of(const std::string& type) {
-  Settings settings;
-  for (const char* key : {"MATRIX_SRAM_TYPE", "VECTOR_SRAM_TYPE", "SCALAR_FP", "HBM_M_WEIGHT_TYPE",
-                          "HBM_M_KV_TYPE", "HBM_V_ACT_TYPE", "HBM_V_KV_TYPE"}) {
-    EXPECT_TRUE(set_value(settings, fmt::format("{}={}", key, type)));
-  }
-  return settings;
-}
 
 LlamaModel open_model(const std::string& name) {
   return open_llama2c(fmt::format("{}/models/{}/{}.bin", PLENA_SOURCE_DIR, name, name)).value();
@@ -89,7 +82,7 @@ Reference load_reference() {
 TEST(Story, InFp32TheMachineSaysWhatTheReferenceSays) {
   PLENA_NEEDS_SHARED();
   const auto reference = load_reference();
-  auto session = make_session(open_model("stories260K"), settings_of("fp32"));
+  auto session = make_session(open_model("stories260K"), settings_of(testing::kPlainFp32));
   Sampler sampler({.temperature = 0});
   Comparison comparison;
   GenerationHooks hooks;
@@ -118,7 +111,7 @@ TEST(Story, InBf16TheMachineNearlyAgreesWithTheReference) {
   PLENA_NEEDS_SHARED();
   Comparison comparison;
 
-  feed_reference(settings_of("bf16"), comparison);
+  feed_reference(settings_of(testing::kPlainBf16), comparison);
 
   EXPECT_GE(comparison.agreement(), 0.98);
   EXPECT_LE(comparison.worst(), 0.8F);
@@ -136,7 +129,7 @@ TEST(Story, WithMxfp8InHbmTheMachineKeepsMostOfTheModel) {
 
 TEST(Story, InFp32AModelWithoutGroupingSaysWhatAnF32PassSays) {
   const auto model = open_model("aidreams260K");
-  auto session = make_session(model, settings_of("fp32"));
+  auto session = make_session(model, settings_of(testing::kPlainFp32));
   Sampler sampler({.temperature = 0});
 
   const auto generation = generate(session, sampler, Ids{1}, {128, {1, 2}}).value();
@@ -146,7 +139,7 @@ TEST(Story, InFp32AModelWithoutGroupingSaysWhatAnF32PassSays) {
 
 TEST(Story, TheWholeContextAgreesWithAnF32Pass) {
   const auto model = open_model("stories260K");
-  auto session = make_session(model, settings_of("fp32"));
+  auto session = make_session(model, settings_of(testing::kPlainFp32));
   testing::ReferenceForward forward(model);
   Comparison comparison;
   std::uint32_t id = 1;
@@ -164,7 +157,7 @@ TEST(Story, TheWholeContextAgreesWithAnF32Pass) {
 TEST(Story, GainsThatStayWithTheirNormsChangeNothing) {
   const auto model = open_model("stories260K");
   CompileOptions options;
-  options.settings = settings_of("fp32");
+  options.settings = settings_of(testing::kPlainFp32);
   const auto graph = model_graph(describe(model), {.fold_gains = false}).value();
   auto apart = Session::create(compile(graph, options).value()).value();
   auto folded = make_session(model, options.settings);
