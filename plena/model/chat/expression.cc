@@ -1,8 +1,6 @@
 #include "plena/model/chat/expression.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <charconv>
 #include <functional>
 #include <utility>
@@ -14,52 +12,9 @@ namespace plena::chat {
 namespace {
 
 constexpr std::size_t kMostSteps = 100'000;
-constexpr int kMostDepth = 100;             // of nested expressions
-constexpr std::size_t kMostLexemes = 1000;  // of an expression: a + a + … is as deep as it is long
+constexpr int kMostDepth = 100;  // of nested expressions
 
 using Kind = Lexeme::Kind;
-
-std::vector<Lexeme> read_lexemes(std::string_view source) {
-  static constexpr std::array<std::string_view, 5> kPairs{"==", "!=", "<=", ">=", "//"};
-  std::vector<Lexeme> lexemes;
-  const auto is_name = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-  };
-  for (std::size_t at = 0; at < source.size();) {
-    if (lexemes.size() > kMostLexemes) throw TemplateError("an expression is too long");
-    const char c = source[at];
-    if (std::isspace(static_cast<unsigned char>(c))) {
-      ++at;
-    } else if (c == '\'' || c == '"') {
-      std::string text;
-      for (++at; at < source.size() && source[at] != c; ++at) {
-        if (source[at] != '\\' || at + 1 == source.size()) {
-          text += source[at];
-          continue;
-        }
-        const char escaped = source[++at];
-        text += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped;
-      }
-      if (at >= source.size()) throw TemplateError("a string has no end");
-      ++at;
-      lexemes.push_back({Kind::Text, text});
-    } else if (is_name(c)) {
-      std::size_t end = at;
-      while (end < source.size() && is_name(source[end])) ++end;
-      const bool number = std::isdigit(static_cast<unsigned char>(c)) != 0;
-      lexemes.push_back(
-          {number ? Kind::Number : Kind::Name, std::string(source.substr(at, end - at))});
-      at = end;
-    } else {
-      const bool pair =
-          std::find(kPairs.begin(), kPairs.end(), source.substr(at, 2)) != kPairs.end();
-      lexemes.push_back({Kind::Symbol, std::string(source.substr(at, pair ? 2 : 1))});
-      at += pair ? 2 : 1;
-    }
-  }
-  lexemes.push_back({});
-  return lexemes;
-}
 
 // A tree node as a function of the variables.
 class Computed : public Expression {

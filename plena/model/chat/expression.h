@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plena/model/chat/lexemes.h"
+
 namespace plena::chat {
 
 /// A value of a template. json::value_t::discarded stands for what is not defined.
@@ -55,13 +57,6 @@ class Expression {
   [[nodiscard]] virtual Value evaluate(Scope& scope) const = 0;
 };
 using ExpressionPtr = std::unique_ptr<const Expression>;
-
-/// A piece of an expression's text.
-struct Lexeme {
-  enum class Kind { End, Name, Number, Text, Symbol };
-  Kind kind = Kind::End;
-  std::string text;  // of a Text, what it stands for
-};
 
 /// Reads expressions and the words of statements from the inside of `{{ }}` and `{% %}`.
 class ExpressionParser {
