@@ -7,7 +7,6 @@ namespace plena {
 namespace {
 
 constexpr Gp kConstantGp{15};  // carries constants too large for an immediate; never handed out
-constexpr std::size_t kCommentColumn = 40;
 constexpr unsigned kLuiShift = 12;
 constexpr std::uint64_t kLuiLowMask = (1U << kLuiShift) - 1;
 
@@ -28,20 +27,6 @@ bool is_fixed_zero(OperandKind kind) {
 }
 
 }  // namespace
-
-std::string Argument::text() const {
-  switch (kind_) {
-    case Kind::Gp:
-      return fmt::format("gp{}", value_);
-    case Kind::Fp:
-      return fmt::format("f{}", value_);
-    case Kind::Address:
-      return fmt::format("a{}", value_);
-    case Kind::Constant:
-      return fmt::format("{}", value_);
-  }
-  return {};
-}
 
 bool Argument::suits(OperandKind kind) const {
   switch (kind) {
@@ -106,31 +91,21 @@ WalkLoop::~WalkLoop() {
   emitter_.close_loop(counter_);
 }
 
-RegionScope::RegionScope(Emitter& emitter, std::string_view name)
-    : emitter_(emitter), index_(emitter.program_.regions.size()) {
-  emitter_.program_.regions.push_back({std::string(name), emitter_.program_.words.size(), 0});
-  emitter_.write_line(fmt::format("{:{}}.region {}", "", 2 * emitter_.depth_, name));
+RegionScope::RegionScope(Emitter& emitter, std::string_view name) : emitter_(emitter) {
+  emitter_.listing_.push_back({Line::Kind::Region, {}, std::string(name)});
 }
 
 RegionScope::~RegionScope() {
-  emitter_.program_.regions[index_].end = emitter_.program_.words.size();
-  emitter_.write_line(fmt::format("{:{}}.endregion", "", 2 * emitter_.depth_));
+  emitter_.listing_.push_back({Line::Kind::EndRegion, {}, {}});
 }
 
 void Emitter::emit(Op op, std::initializer_list<Argument> arguments, std::string_view comment) {
   const InstructionRow& row = row_of(op);
   Instruction instruction;
   instruction.op = op;
-  std::string code(row.mnemonic);
   const auto* next = arguments.begin();
-  std::string_view separator = " ";
   for (const Operand& operand : row.operands()) {
-    code += separator;
-    separator = ", ";
-    if (is_fixed_zero(operand.kind)) {
-      code += '0';
-      continue;
-    }
+    if (is_fixed_zero(operand.kind)) continue;
     if (next == arguments.end() || !next->suits(operand.kind)) {
       return refuse(fmt::format("{}: operand '{}' is missing or of the wrong kind", row.mnemonic,
                                 operand.name));
@@ -140,12 +115,10 @@ void Emitter::emit(Op op, std::initializer_list<Argument> arguments, std::string
                                 next->value(), operand.name, field_limit(operand.field)));
     }
     set_field(instruction, operand.field, static_cast<std::uint32_t>(next->value()));
-    code += next->text();
     ++next;
   }
   if (next != arguments.end()) return refuse(fmt::format("{}: too many operands", row.mnemonic));
-  append(instruction);
-  write_code(code, comment);
+  append(instruction, comment);
 }
 
 void Emitter::set(Gp gp, std::uint64_t value, std::string_view comment) {
@@ -155,12 +128,12 @@ void Emitter::set(Gp gp, std::uint64_t value, std::string_view comment) {
   const auto low = static_cast<std::uint32_t>(value & kLuiLowMask);
   const auto high = static_cast<std::uint32_t>(value >> kLuiShift);
   if (value <= kImm18Max) {
-    append({.op = Op::S_ADDI_INT, .rd = gp.index, .imm = static_cast<std::uint32_t>(value)});
-  } else {
-    append({.op = Op::S_LUI_INT, .rd = gp.index, .imm = high});
-    if (low != 0) append({.op = Op::S_ADDI_INT, .rd = gp.index, .rs1 = gp.index, .imm = low});
+    return append({.op = Op::S_ADDI_INT, .rd = gp.index, .imm = static_cast<std::uint32_t>(value)},
+                  comment);
   }
-  write_code(fmt::format("LI gp{}, {}", gp.index, value), comment);
+  append({.op = Op::S_LUI_INT, .rd = gp.index, .imm = high}, comment);
+  if (low == 0) return;
+  append({.op = Op::S_ADDI_INT, .rd = gp.index, .rs1 = gp.index, .imm = low});
 }
 
 void Emitter::advance(Gp gp, std::uint64_t amount, std::string_view comment) {
@@ -183,16 +156,18 @@ void Emitter::copy(Gp to, Gp from, std::string_view comment) {
 }
 
 void Emitter::comment(std::string_view text) {
-  write_line(fmt::format("{:{}}; {}", "", 2 * depth_, text));
+  listing_.push_back({Line::Kind::Comment, {}, std::string(text)});
+}
+
+Result<Listing> Emitter::take_listing() && {
+  if (error_) return tl::unexpected(std::move(*error_));
+  return std::move(listing_);
 }
 
 Result<EmittedProgram> Emitter::finish() && {
-  if (error_) return tl::unexpected(std::move(*error_));
-  EmittedProgram out;
-  out.program = std::move(program_);
-  out.program.source_name = "program.asm";
-  out.text = std::move(text_);
-  return out;
+  auto listing = std::move(*this).take_listing();
+  if (!listing) return forward_error(listing);
+  return print(*listing);
 }
 
 Gp Emitter::take_gp(std::string_view purpose) {
@@ -217,29 +192,14 @@ Fp Emitter::take_fp(std::string_view purpose) {
 
 void Emitter::open_loop(Gp counter, std::uint64_t count, std::string_view what) {
   emit(Op::C_LOOP_START, {counter, count}, what);
-  ++depth_;
 }
 
 void Emitter::close_loop(Gp counter) {
-  if (depth_ != 0) --depth_;
   emit(Op::C_LOOP_END, {counter});
 }
 
-void Emitter::append(const Instruction& instruction) {
-  program_.words.push_back(encode(instruction));
-  program_.lines.push_back(line_);
-}
-
-void Emitter::write_line(std::string_view text) {
-  text_ += text;
-  text_ += '\n';
-  ++line_;
-}
-
-void Emitter::write_code(std::string_view code, std::string_view comment) {
-  const std::string indented = fmt::format("{:{}}{}", "", 2 * depth_, code);
-  write_line(comment.empty() ? indented
-                             : fmt::format("{:<{}}; {}", indented, kCommentColumn, comment));
+void Emitter::append(const Instruction& instruction, std::string_view comment) {
+  listing_.push_back({Line::Kind::Code, instruction, std::string(comment)});
 }
 
 void Emitter::refuse(std::string message) {

@@ -1,5 +1,5 @@
-// Writes a program twice at once: as words, and as the commented assembly text that assembles to
-// the same words. Kernels speak to it in instructions of the table, named registers and loops.
+// Writes a program as a list of instructions with their comments (listing.h). Kernels speak to it
+// in instructions of the table, named registers and loops.
 //
 // It does not schedule and knows no model; what it refuses (an immediate that does not fit, no
 // register left) is kept and reported once, by finish().
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "plena/base/error.h"
-#include "plena/isa/encoding.h"
+#include "plena/compiler/listing.h"
 #include "plena/isa/instruction.h"
 
 namespace plena {
@@ -75,7 +75,6 @@ class Argument {
   Argument(std::uint64_t constant) : kind_(Kind::Constant), value_(constant) {}
 
   [[nodiscard]] std::uint64_t value() const { return value_; }
-  [[nodiscard]] std::string text() const;
   [[nodiscard]] bool suits(OperandKind kind) const;
 
  private:
@@ -140,12 +139,6 @@ class RegionScope {
 
  private:
   Emitter& emitter_;
-  std::size_t index_;  // in the program's regions
-};
-
-struct EmittedProgram {
-  Program program;   // with its regions and the line of `text` each word comes from
-  std::string text;  // assembles to program.words
 };
 
 class Emitter {
@@ -168,17 +161,19 @@ class Emitter {
   /// Copies a register.
   void copy(Gp to, Gp from, std::string_view comment = {});
 
-  /// Words so far.
-  [[nodiscard]] std::size_t words() const { return program_.words.size(); }
+  /// A run of the program may start here.
+  void mark_entry() { listing_.push_back({Line::Kind::Entry, {}, {}}); }
 
   /// A comment on lines of its own.
   void comment(std::string_view text);
 
   /// Keeps the first reason why the program cannot be expressed; finish() reports it.
   void refuse(std::string message);
-  void blank_line() { write_line({}); }
+  void blank_line() { listing_.push_back({Line::Kind::Blank, {}, {}}); }
 
   /// The program so far; an error if anything could not be expressed.
+  Result<Listing> take_listing() &&;
+  /// The same as words and text.
   Result<EmittedProgram> finish() &&;
 
  private:
@@ -193,14 +188,9 @@ class Emitter {
   Fp take_fp(std::string_view purpose);
   void open_loop(Gp counter, std::uint64_t count, std::string_view what);
   void close_loop(Gp counter);
-  void append(const Instruction& instruction);
-  void write_line(std::string_view text);
-  void write_code(std::string_view code, std::string_view comment);
+  void append(const Instruction& instruction, std::string_view comment = {});
 
-  Program program_;
-  std::string text_;
-  std::uint32_t line_ = 1;  // of text_, the next to be written
-  unsigned depth_ = 0;      // open loops, for indentation
+  Listing listing_;
   std::array<bool, 16> taken_gp_{};
   std::array<bool, 8> taken_fp_{};
   std::optional<Error> error_;

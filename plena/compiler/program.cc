@@ -185,7 +185,7 @@ Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& co
   CompiledProgram compiled;
   if (input.tables.tokens > 1) {
     e.emit(Op::C_BREAK, {}, "decoding ends here, blocks start behind");
-    compiled.block_entry = static_cast<std::uint32_t>(e.words());
+    e.mark_entry();
     e.blank_line();
     const RegionScope region(e, "block");
     emit_tokens(e, input, constants, input.tables.tokens);
@@ -193,6 +193,7 @@ Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& co
   auto emitted = std::move(e).finish();
   if (!emitted) return forward_error(emitted);
   compiled.emitted = *std::move(emitted);
+  if (!compiled.emitted.entries.empty()) compiled.block_entry = compiled.emitted.entries.front();
   return compiled;
 }
 
