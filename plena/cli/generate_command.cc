@@ -35,6 +35,7 @@ struct GenerateOptions {
   std::optional<std::int64_t> tokens;
   SamplingOptions sampling{.temperature = 1.0F, .top_p = 0.9F, .seed = 0};
   bool ids = false;
+  std::string prompt_ids_file;
   std::string feed_file;
   std::string logits_file;
   TimingOptions timing;
@@ -104,8 +105,11 @@ struct Outcome {
   }
 };
 
-// The prompt's tokens: the text, or with --chat what the model's template makes of it.
-Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer& tokenizer) {
+// The prompt's tokens: ids as they are, the text, or with --chat what the model's template makes of
+// it.
+Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer* named) {
+  if (!options.prompt_ids_file.empty()) return read_ids(options.prompt_ids_file);
+  const Tokenizer& tokenizer = *named;
   if (!options.chat) {
     Ids ids = tokenizer.encode(options.prompt);
     if (!ids.empty()) return ids;
@@ -134,23 +138,25 @@ Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer& tokeniz
 
 // Streams text, or ids, to stdout as the machine makes them; of a chat the answer alone.
 GenerationHooks make_hooks(const GenerateOptions& options, const Context& context,
-                           const Tokenizer& tokenizer, Outcome& outcome) {
+                           const Tokenizer* tokenizer, Outcome& outcome) {
   GenerationHooks hooks;
-  hooks.token = [&](std::uint32_t previous, std::uint32_t id) {
-    // The prompt's tokens come first, before any was sampled.
-    if (options.chat && outcome.shown++ < outcome.prompt_ids) return;
-    const auto piece = tokenizer.decode(previous, id);
-    outcome.text += piece;
-    if (context.json || options.ids || piece.empty()) return;
-    print(piece);
-    flush();
-  };
+  const bool show_ids = options.ids || tokenizer == nullptr;
+  if (tokenizer != nullptr)
+    hooks.token = [&, tokenizer](std::uint32_t previous, std::uint32_t id) {
+      // The prompt's tokens come first, before any was sampled.
+      if (options.chat && outcome.shown++ < outcome.prompt_ids) return;
+      const auto piece = tokenizer->decode(previous, id);
+      outcome.text += piece;
+      if (context.json || options.ids || piece.empty()) return;
+      print(piece);
+      flush();
+    };
   hooks.all_logits = !options.logits_file.empty();
-  hooks.step = [&](std::uint32_t id, std::span<const float> logits) {
+  hooks.step = [&, show_ids](std::uint32_t id, std::span<const float> logits) {
     if (!options.logits_file.empty()) {
       outcome.logits.insert(outcome.logits.end(), logits.begin(), logits.end());
     }
-    if (!context.json && options.ids) {
+    if (!context.json && show_ids) {
       print("{}{}", outcome.ids.empty() ? "" : " ", id);
       flush();
     }
@@ -159,7 +165,7 @@ GenerationHooks make_hooks(const GenerateOptions& options, const Context& contex
   return hooks;
 }
 
-Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, Session& session,
+Status run_session(const GenerateOptions& options, const Tokenizer* tokenizer, Session& session,
                    const GenerationHooks& hooks, Outcome& outcome) {
   if (!options.feed_file.empty()) {
     auto ids = read_ids(options.feed_file);
@@ -177,7 +183,7 @@ Status run_session(const GenerateOptions& options, const Tokenizer& tokenizer, S
   auto generation =
       generate(session, sampler, *prompt,
                {.max_tokens = static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)),
-                .ends = tokenizer.special().ends},
+                .ends = tokenizer != nullptr ? tokenizer->special().ends : Ids()},
                hooks);
   if (!generation) return tl::unexpected(generation.error());
   outcome.prompt = generation->prompt_runs;
@@ -247,12 +253,23 @@ void print_summary(const Outcome& outcome) {
              outcome.feed->perplexity(), 100 * outcome.feed->top1_share());
 }
 
+// None where the image has none and ids are given: then ids come out as well.
+Result<std::optional<Tokenizer>> open_tokenizer_for(const GenerateOptions& options,
+                                                    const Image& image) {
+  const bool ids_given = !options.feed_file.empty() || !options.prompt_ids_file.empty();
+  if (image.tokenizer.empty() && ids_given) return std::optional<Tokenizer>();
+  auto tokenizer = open_tokenizer(image);
+  if (!tokenizer) return forward_error(tokenizer);
+  return std::optional<Tokenizer>(*std::move(tokenizer));
+}
+
 Result<int> generate_text(const GenerateOptions& options, const Context& context) {
   if (auto checked = check_numbers(options); !checked) return tl::unexpected(checked.error());
   const auto image = open_model(options.model, context);
   if (!image) return tl::unexpected(image.error());
-  const auto tokenizer = open_tokenizer(*image);
-  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  auto tokenizer = open_tokenizer_for(options, *image);
+  if (!tokenizer) return forward_error(tokenizer);
+  const Tokenizer* const texts = *tokenizer ? &**tokenizer : nullptr;
   RunOptions run_options;
   run_options.interrupted = &interrupted();
   run_options.fuse = options.engine.fuse;
@@ -262,8 +279,8 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   if (!works) return forward_error(works);
 
   Outcome outcome;
-  const auto hooks = make_hooks(options, context, *tokenizer, outcome);
-  const auto done = run_session(options, *tokenizer, *session, hooks, outcome);
+  const auto hooks = make_hooks(options, context, texts, outcome);
+  const auto done = run_session(options, texts, *session, hooks, outcome);
   if (!context.json && !outcome.ids.empty()) print("\n");
   flush();
   auto stopped = stop_clock(*works, *session, outcome);
@@ -307,6 +324,12 @@ void add_generate_command(CLI::App& app, Context& context) {
   command->add_option("--system", options->system, "What the model is told before a chat")
       ->type_name("TEXT")
       ->needs(chat);
+  command
+      ->add_option("--prompt-ids", options->prompt_ids_file,
+                   "Token ids to go on from; without a tokenizer ids come out as well")
+      ->type_name("IDS.json")
+      ->excludes(prompt)
+      ->excludes(chat);
   command->add_option("--tokens", options->tokens, "Tokens to sample, or to feed; default 256")
       ->type_name("N");
   command

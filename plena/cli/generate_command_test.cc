@@ -252,6 +252,34 @@ TEST_F(GenerateCommand, CompilesAConfigWithRandomWeights) {
             0);
 }
 
+// Ids need no tokenizer. A model cut to its first layer is that of one layer with the same weights.
+TEST_F(GenerateCommand, GoesOnFromIdsWithoutATokenizer) {
+  const auto config = [](int layers) {
+    return R"({"architectures":["LlamaForCausalLM"],"hidden_size":64,"num_attention_heads":4,)"
+           R"("intermediate_size":64,"vocab_size":64,"max_position_embeddings":32,)"
+           R"("tie_word_embeddings":true,"num_hidden_layers":)" +
+           std::to_string(layers) + "}";
+  };
+  const auto two = write("two.json", config(2));
+  const auto one = write("one.json", config(1));
+  const auto prompt = write("ids.json", "[1, 5, 9]");
+  const auto ids = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"generate", "--random-weights", "1", "--temperature",
+                                       "0",        "--tokens",         "4", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = run_program(arguments);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.out;
+  };
+
+  const auto text = ids({one, "--prompt-ids", prompt});
+  EXPECT_THAT(text, StartsWith("1 5 9 "));
+  EXPECT_EQ(ids({two, "--layers", "1", "--prompt-ids", prompt}), text);
+  EXPECT_EQ(ids({two, "--feed", prompt}), "1 5 9\n");
+  EXPECT_THAT(refusal({two, "--random-weights", "1", "--layers", "3"}),
+              HasSubstr("has 2 layers, not 3"));
+}
+
 TEST_F(GenerateCommand, RefusesWhatIsNoModel) {
   EXPECT_THAT(refusal({}), HasSubstr("MODEL"));
   EXPECT_THAT(refusal({path("absent.bin")}), HasSubstr("absent.bin"));

@@ -25,7 +25,8 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context)
   if (!dialect) return forward_error(dialect);
   const auto file = find_model_file(options.model);
   if (!file) return tl::unexpected(file.error());
-  auto model = open_model(*file, {.random_weights = options.random_weights});
+  auto model =
+      open_model(*file, {.random_weights = options.random_weights, .layers = options.layers});
   if (!model) return forward_error(model);
   auto tokenizer = read_tokenizer(options, *model);
   if (!tokenizer) return forward_error(tokenizer);
@@ -48,7 +49,7 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context)
 
 Result<Image> open_image(const ModelOptions& options) {
   if (options.machine.named() || !options.tokenizer.empty() || !options.scales.empty() ||
-      options.random_weights || options.positions != 0) {
+      options.random_weights || options.positions != 0 || options.layers != 0) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),
@@ -75,6 +76,11 @@ void add_model_and_machine_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--context", options.positions,
                   "Positions to compile for; fewer than the model has leave room in the SRAMs")
+      ->check(CLI::Range(1U, UINT32_MAX))
+      ->type_name("N");
+  command
+      .add_option("--layers", options.layers,
+                  "Layers to compile, the first of the model's: for time and size, not for text")
       ->check(CLI::Range(1U, UINT32_MAX))
       ->type_name("N");
   add_machine_options(command, options.machine);

@@ -18,6 +18,7 @@ struct ModelOptions {
   std::optional<std::uint64_t> random_weights;
   MachineOptions machine;
   std::uint32_t positions = 0;  // of the context to compile for; 0: all the model has
+  std::uint32_t layers = 0;     // the first so many of the model's; 0: all
   std::string scales;  // how weights are quantised: floor (empty: the same) or search
 };
 

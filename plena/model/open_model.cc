@@ -111,6 +111,27 @@ Result<Model> open_checkpoint(const std::string& path) {
   return describe(*llama);
 }
 
+Result<Model> open_any(const std::string& path, const OpenModelOptions& options) {
+  const auto found = find_model_file(path);
+  if (!found) return tl::unexpected(found.error());
+  auto file = MappedFile::open(*found);
+  if (!file) return forward_error(file);
+  if (is_gguf(file->bytes())) return open_gguf(*std::move(file), *found);
+  const auto start = file->text().substr(0, 64);
+  const auto first = start.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string_view::npos && start[first] == '{';
+  return is_json ? open_json(*found, options) : open_checkpoint(*found);
+}
+
+Status keep_layers(Model& model, std::uint32_t layers, const std::string& path) {
+  if (layers > model.layers.size()) {
+    return fail(ErrorCode::Usage, "{} has {} layers, not {}", path, model.layers.size(), layers);
+  }
+  model.config.layers.resize(layers);
+  model.layers.resize(layers);
+  return {};
+}
+
 }  // namespace
 
 bool is_llama2c_tokenizer_name(const std::string& name) {
@@ -140,15 +161,10 @@ Result<std::string> find_model_file(const std::string& path) {
 }
 
 Result<Model> open_model(const std::string& path, const OpenModelOptions& options) {
-  const auto found = find_model_file(path);
-  if (!found) return tl::unexpected(found.error());
-  auto file = MappedFile::open(*found);
-  if (!file) return forward_error(file);
-  if (is_gguf(file->bytes())) return open_gguf(*std::move(file), *found);
-  const auto start = file->text().substr(0, 64);
-  const auto first = start.find_first_not_of(" \t\r\n");
-  const bool is_json = first != std::string_view::npos && start[first] == '{';
-  return is_json ? open_json(*found, options) : open_checkpoint(*found);
+  auto model = open_any(path, options);
+  if (!model || options.layers == 0) return model;
+  if (auto kept = keep_layers(*model, options.layers, path); !kept) return forward_error(kept);
+  return model;
 }
 
 }  // namespace plena

@@ -13,6 +13,8 @@ namespace plena {
 struct OpenModelOptions {
   /// Make weights up from this seed instead of reading any: only config.json is needed.
   std::optional<std::uint64_t> random_weights;
+  /// Keep the first so many layers only; 0: all. More than the model has is an error.
+  std::uint32_t layers = 0;
 };
 
 /// Opens what `path` names:
