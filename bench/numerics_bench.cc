@@ -148,10 +148,15 @@ struct NamedType {
 constexpr NamedType kHbmTypes[] = {
     {"mxfp8_e4m3", DataType::mx(kE4M3, 8)},
     {"mxfp8_e5m2", DataType::mx(kE5M2, 8)},
+    {"mxfp8_e4m3_block32", DataType::mx(kE4M3, 32)},
     {"mxfp6_e3m2", DataType::mx(kE3M2, 8)},
+    {"mxfp6_e2m3", DataType::mx(kE2M3, 8)},
     {"mxfp4_e2m1", DataType::mx(kE2M1, 8)},
     {"mxint8", DataType::mx(ElementType::integer(8), 8)},
+    {"mxint4", DataType::mx(ElementType::integer(4), 8)},
     {"bf16", DataType::plain(kBf16)},
+    {"fp16", DataType::plain(kFp16)},
+    {"fp32", DataType::plain(kFp32)},
 };
 
 // `numerics/<target>/<what>/<format>` for every target of this CPU.

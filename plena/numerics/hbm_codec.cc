@@ -115,7 +115,8 @@ HbmCodec::HbmCodec(DataType hbm, ElementType sram, SimdTarget target)
     : hbm_(hbm),
       sram_(sram),
       emax_(element_emax(hbm.element)),
-      kernels_(simd_block_kernels(target, hbm, sram)),
+      decoder_(simd_block_decoder(target, hbm, sram)),
+      encoder_(simd_block_encoder(target, hbm, sram)),
       sram_lanes_(&vector_kernels(sram, target)) {
   if (is_sram_format(hbm)) {
     plain_lanes_ = &vector_kernels(hbm.element, target);
@@ -136,12 +137,12 @@ void HbmCodec::decode(const std::uint8_t* elements, const std::uint8_t* scales, 
   const auto first_bit = static_cast<std::uint32_t>(first % 8 * hbm_.width() % 8);
   if (!hbm_.is_mx()) return decode_plain(elements, first_bit, n, out);
   const auto first_in_block = static_cast<std::uint32_t>(first % hbm_.block);
-  const bool kernel_fits = kernels_.decode != nullptr && first_in_block == 0;
+  const bool kernel_fits = decoder_ != nullptr && first_in_block == 0;
   const std::size_t step = std::max<std::size_t>(kPiece, hbm_.block);  // whole blocks
   for (std::size_t i = 0; i < n;) {
     if (kernel_fits) {
-      i += kernels_.decode(elements + i, scales + i / hbm_.block, hbm_.block, n - i,
-                           element_at(sram_, out, i));
+      i += decoder_(elements + i, scales + i / hbm_.block, hbm_.block, n - i,
+                    element_at(sram_, out, i));
     }
     const std::size_t end = kernel_fits ? std::min(n, (i / step + 1) * step) : n;
     decode_blocks(elements, scales, first_bit, first_in_block, i, end, out);
@@ -207,15 +208,10 @@ void HbmCodec::decode_codes(const std::uint32_t* codes, std::size_t n, std::uint
 void HbmCodec::encode(const void* row, std::size_t n, std::uint8_t* elements,
                       std::uint8_t* scales) const {
   if (!hbm_.is_mx()) return encode_plain(row, n, elements);
-  const std::uint32_t width = hbm_.width();
-  for (std::size_t i = 0; i < n;) {
-    if (kernels_.encode != nullptr) {
-      i += kernels_.encode(element_at(sram_, row, i), n - i, elements + i, scales + i / hbm_.block);
-      if (i == n) return;
-    }
-    const std::size_t end = kernels_.encode != nullptr ? std::min(n, i + kPiece) : n;
-    std::memset(elements + i * width / 8, 0, (end - i) * width / 8);
-    for (; i < end; i += hbm_.block) scales[i / hbm_.block] = encode_block(row, i, elements);
+  if (encoder_ != nullptr) return encoder_(row, n, hbm_.block, elements, scales);
+  std::memset(elements, 0, n * hbm_.width() / 8);
+  for (std::size_t i = 0; i < n; i += hbm_.block) {
+    scales[i / hbm_.block] = encode_block(row, i, elements);
   }
 }
 

@@ -63,7 +63,8 @@ class HbmCodec {
   DataType hbm_;
   ElementType sram_;
   int emax_;
-  BlockKernels kernels_;
+  BlockDecoder decoder_;
+  BlockEncoder encoder_;
   const VectorKernels* sram_lanes_;
   const VectorKernels* plain_lanes_ = nullptr;  // where a plain type is a format of its own
   std::vector<float> element_values_;           // by code, for elements of up to 16 bits

@@ -15,18 +15,22 @@ const VectorKernels* simd_vector_kernels(SimdTarget target, ElementType format);
 /// formats are decoded panel by panel.
 const MatrixKernels* simd_matrix_kernels(SimdTarget target, ElementType format);
 
-/// Kernels for blocks of MX elements. Each works through a row from its start, which lies on a
-/// block, and returns how many elements it has done: it stops before elements that need rounding,
-/// clamping or a NaN, and before what does not fill a vector.
-struct BlockKernels {
-  /// Elements of whole bytes to SRAM values; `scales` at the first one's scale byte.
-  std::size_t (*decode)(const std::uint8_t* elements, const std::uint8_t* scales,
-                        std::uint32_t block, std::size_t n, void* out){};
-  std::size_t (*encode)(const void* row, std::size_t n, std::uint8_t* elements,
-                        std::uint8_t* scales){};
-};
+/// Decodes MX elements to SRAM values from the start of a row, which lies on a block, with `scales`
+/// at the first one's scale byte. Returns how many elements it has done: it stops before elements
+/// that need rounding or are NaN, and before what does not fill a vector.
+using BlockDecoder = std::size_t (*)(const std::uint8_t* elements, const std::uint8_t* scales,
+                                     std::uint32_t block, std::size_t n, void* out);
 
-/// Members are nullptr where the target has nothing for the pair of types.
-BlockKernels simd_block_kernels(SimdTarget target, DataType hbm, ElementType sram);
+/// Encodes a row of n SRAM values, whole blocks, as HbmCodec::encode() does.
+using BlockEncoder = void (*)(const void* row, std::size_t n, std::uint32_t block,
+                              std::uint8_t* elements, std::uint8_t* scales);
+
+/// nullptr where the target has nothing for the pair of types.
+BlockDecoder simd_block_decoder(SimdTarget target, DataType hbm, ElementType sram);
+BlockEncoder simd_block_encoder(SimdTarget target, DataType hbm, ElementType sram);
+
+/// MX types whose blocks are a power of two from 8 on, and rows of bf16 or fp32: kernels exist for
+/// nothing else.
+bool has_block_kernels(DataType hbm, ElementType sram);
 
 }  // namespace plena

@@ -23,6 +23,17 @@ namespace {
 
 constexpr std::array kFormats = {kBf16, kFp32, kFp16, ElementType::fp(8, 15)};
 
+// Elements that kernels know, and two that none does.
+constexpr std::array kElements = {kE4M3,
+                                  kE5M2,
+                                  kE3M2,
+                                  kE2M3,
+                                  kE2M1,
+                                  ElementType::integer(8),
+                                  ElementType::integer(4),
+                                  ElementType::integer(6),
+                                  ElementType::fp(3, 4)};
+
 std::uint32_t f32_identity(float value) {
   return encode_fp(kFp32, value);
 }  // NaNs made equal
@@ -433,11 +444,11 @@ TEST_P(SimdHbmCodec, DecodesBlocksOfZerosUnderAnyScaleAsThePortableOne) {
 }
 
 TEST_P(SimdHbmCodec, EncodesAsThePortableOne) {
-  for (const ElementType element : {kE4M3, kE5M2, kE3M2, ElementType::integer(8)}) {
-    for (const ElementType sram : {kBf16, kFp32}) {
-      for (const std::uint32_t block : {8, 32}) {
+  for (const ElementType element : kElements) {
+    for (const ElementType sram : {kBf16, kFp32, kFp16}) {
+      for (const std::uint32_t block : {8, 16, 24, 32, 64, 128}) {
         for (const Draw draw : {Draw::Ordinary, Draw::SomeSpecial, Draw::AnyBits}) {
-          for (std::size_t n = block; n <= 640; n += block) {
+          for (std::size_t n = block; n <= 320; n += block) {
             Values values(static_cast<unsigned>(n), draw);
             expect_encode_equal(DataType::mx(element, block), random_row(sram, n, values), n);
           }
@@ -447,24 +458,64 @@ TEST_P(SimdHbmCodec, EncodesAsThePortableOne) {
   }
 }
 
-// Every bf16 beside a largest value that gives the block one scale after the other, so that every
-// value is rounded as a normal, a subnormal and to nothing.
-TEST_P(SimdHbmCodec, EncodesEveryBf16AtEveryDistanceFromTheLargestAsThePortableOne) {
-  for (const std::uint32_t exponent : {1, 8, 9, 23, 24, 25, 100, 127, 130, 200, 253, 254}) {
-    constexpr std::size_t kBlocks = 1024;
-    Row row(kBf16, kBlocks * 8);
-    for (std::uint32_t start = 0; start < 1U << 16; start += 7 * kBlocks) {
-      std::size_t at = 0;
-      for (std::size_t block = 0; block < kBlocks; ++block) {
-        row.set(at++, exponent << 7 | (block & 0x7F));
-        for (std::uint32_t i = 0; i < 7; ++i) {
-          const auto bits = static_cast<std::uint32_t>(start + block * 7 + i) & 0xFFFF;
-          const bool larger = (bits >> 7 & 0xFF) > exponent;  // keep the first one the largest
-          row.set(at++, larger ? (bits & 0x807F) | exponent << 7 : bits);
-        }
-      }
-      expect_encode_equal(DataType::mx(kE4M3, 8), row, kBlocks * 8);
+// Rows in which every bf16 stands once as the largest of a block of eight can have it: beside a
+// first value of the given exponent, so that it is rounded as a normal, a subnormal and to nothing.
+Row every_bf16_below(std::uint32_t exponent, ElementType sram) {
+  Row row(sram, ((1U << 16) / 7 + 1) * 8);
+  const auto put = [&](std::size_t at, std::uint32_t bits) {
+    row.set(at, sram == kFp32 ? bits << 16 : bits);
+  };
+  std::uint32_t bits = 0;
+  for (std::size_t at = 0; at < std::max(row.narrow.size(), row.wide.size()); ++at) {
+    if (at % 8 == 0) {
+      put(at, exponent << 7 | (at / 8 & 0x7F));
+    } else {
+      const bool larger = (bits >> 7 & 0xFF) > exponent;  // keep the first one the largest
+      put(at, (larger ? (bits & 0x807F) | exponent << 7 : bits) & 0xFFFF);
+      ++bits;
     }
+  }
+  return row;
+}
+
+TEST_P(SimdHbmCodec, EncodesEveryBf16AtEveryDistanceFromTheLargestAsThePortableOne) {
+  for (const std::uint32_t exponent : {0, 1, 2, 3, 5, 8, 9, 16, 24, 25, 100, 127, 200, 253, 254}) {
+    for (const ElementType sram : {kBf16, kFp32}) {
+      const Row row = every_bf16_below(exponent, sram);
+      for (const ElementType element : kElements) {
+        expect_encode_equal(DataType::mx(element, 8), row,
+                            std::max(row.narrow.size(), row.wide.size()));
+      }
+    }
+  }
+}
+
+// A largest magnitude of every exponent and its neighbours give every scale there is.
+TEST_P(SimdHbmCodec, FindsTheScaleOfEveryBf16AsThePortableOne) {
+  for (const ElementType sram : {kBf16, kFp32}) {
+    Row row(sram, std::size_t{1} << 19);
+    for (std::uint32_t bits = 0; bits < 1U << 16; ++bits) {
+      row.set(std::size_t{bits} * 8 + bits % 8, sram == kFp32 ? bits << 16 : bits);
+    }
+    for (const ElementType element : kElements) {
+      expect_encode_equal(DataType::mx(element, 8), row, std::size_t{1} << 19);
+    }
+  }
+}
+
+// f32 that bf16 does not hold, about every midpoint between two elements.
+TEST_P(SimdHbmCodec, EncodesFp32AboutMidpointsAsThePortableOne) {
+  std::mt19937 random(41);
+  Row row(kFp32, std::size_t{1} << 16);
+  for (std::uint32_t i = 0; i < 1U << 16; ++i) {
+    const auto below = static_cast<std::uint32_t>(random() % 14) << 23;
+    const auto mantissa = static_cast<std::uint32_t>(random() % 32) << 18;
+    const std::uint32_t midpoint = i % 8 == 0 ? 0x40000000 : (0x3F800000 - below) | mantissa;
+    const std::uint32_t sign = static_cast<std::uint32_t>(random()) << 31;
+    row.set(i, sign | (midpoint + static_cast<std::uint32_t>(random() % 3) - 1));
+  }
+  for (const ElementType element : kElements) {
+    expect_encode_equal(DataType::mx(element, 8), row, std::size_t{1} << 16);
   }
 }
 

@@ -1,5 +1,5 @@
-// MX blocks of E4M3 to bf16 and back in SIMD, where no rounding happens on the way in and no scale
-// is clamped on the way out; whatever else turns up is left to HbmCodec, group by group.
+// MX blocks of E4M3 to bf16 and fp32 in SIMD, where no rounding happens on the way; whatever else
+// turns up is left to HbmCodec, group by group.
 #include <cstring>
 
 #include "plena/numerics/float_format.h"
@@ -7,48 +7,29 @@
 #include "plena/numerics/simd_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "plena/numerics/simd_block_kernels.cc"
+#define HWY_TARGET_INCLUDE "plena/numerics/simd_block_decode.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#if PLENA_HWY_HAS_FMA
+#include "plena/numerics/simd_constants-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace plena::HWY_NAMESPACE {
 #if PLENA_HWY_HAS_FMA
 namespace hn = hwy::HWY_NAMESPACE;
 
-using U8 = hn::ScalableTag<std::uint8_t>;
+using U8 = Bytes;
 using I8 = hn::RebindToSigned<U8>;
-using U16 = hn::Repartition<std::uint16_t, U8>;
+using U16 = Words;
 using I16 = hn::RebindToSigned<U16>;
-using U32 = hn::Repartition<std::uint32_t, U8>;
-using V8 = hn::Vec<U8>;
-using V16 = hn::Vec<U16>;
+using U32 = Doublewords;
 
 constexpr std::size_t kCodes = hn::MaxLanes(U8());  // element codes of one vector
 constexpr std::size_t kHalf = kCodes / 2;           // bf16 of one vector
 constexpr std::size_t kGroup = 8;                   // bf16 of one 128-bit block
 constexpr std::size_t kGroups = kCodes / kGroup;
-
-// A table of 16 bytes for every 128-bit block, for TableLookupBytes.
-HWY_INLINE V8 table(const std::uint8_t (&bytes)[16]) {
-  return hn::LoadDup128(U8(), bytes);
-}
-
-// kValue in every lane, loaded from memory: what Set() makes GCC builds anew in every turn of a
-// loop, on the port of the shuffles.
-template <std::uint8_t kValue>
-HWY_INLINE V8 all_u8() {
-  static constexpr std::uint8_t kLanes[16] = {kValue, kValue, kValue, kValue, kValue, kValue,
-                                              kValue, kValue, kValue, kValue, kValue, kValue,
-                                              kValue, kValue, kValue, kValue};
-  return hn::LoadDup128(U8(), kLanes);
-}
-template <std::uint16_t kValue>
-HWY_INLINE V16 all_u16() {
-  static constexpr std::uint16_t kLanes[8] = {kValue, kValue, kValue, kValue,
-                                              kValue, kValue, kValue, kValue};
-  return hn::LoadDup128(U16(), kLanes);
-}
 
 // 64-bit groups of codes in an order that interleaving bytes within 128-bit blocks turns into the
 // order of the row: the first half of the groups in the lower halves of the blocks.
@@ -218,78 +199,9 @@ std::size_t decode_e4m3(const std::uint8_t* elements, const std::uint8_t* scales
   }
 }
 
-// Largest of the eight u16 of each 128-bit block, in all of them.
-HWY_INLINE V16 largest_of_group(V16 v) {
-  const auto as32 = [](V16 x) HWY_ATTR { return hn::BitCast(U32(), x); };
-  v = hn::Max(v, hn::BitCast(U16(), hn::Shuffle1032(as32(v))));
-  v = hn::Max(v, hn::BitCast(U16(), hn::Shuffle2301(as32(v))));
-  return hn::Max(v, hn::BitCast(U16(), hn::RotateRight<16>(as32(v))));
+BlockDecoder decoder(ElementType sram) {
+  return sram == kBf16 ? decode_e4m3<StoreBf16> : decode_e4m3<StoreF32>;
 }
-
-// Codes of E4M3 subnormals: the significand times 2^(-5-below), ties to even, where `below` >= 0 is
-// the distance to the smallest normal exponent. A product with a power of two keeps the bits that
-// are rounded off in its lower half.
-HWY_INLINE V16 subnormal_codes(V16 magnitude, V16 below) {
-  static constexpr std::uint8_t kPowers[16] = {8, 4, 2, 1};  // upper bytes of 2^(11-below)
-  const U16 d;
-  const auto significand = hn::Or(hn::And(magnitude, all_u16<0x7F>()), all_u16<0x80>());
-  const auto place = hn::Or(hn::ShiftLeft<8>(hn::Min(below, all_u16<15>())), all_u16<0x80>());
-  const auto power = hn::BitCast(d, hn::TableLookupBytes(table(kPowers), hn::BitCast(U8(), place)));
-  const auto kept = hn::MulHigh(significand, power);
-  const auto rest = hn::Add(hn::Mul(significand, power), hn::And(kept, all_u16<1>()));
-  const auto not_up = hn::Eq(hn::SaturatedSub(rest, all_u16<0x8000>()), hn::Zero(d));
-  return hn::Add(kept, hn::IfThenZeroElse(not_up, all_u16<1>()));
-}
-
-// bf16 rows to E4M3 with blocks of eight, while the largest of every block is 0 or a finite number
-// of at least 2^-103: then no scale is clamped, and bf16 subnormals beside it round to zero.
-std::size_t encode_e4m3(const void* row, std::size_t n, std::uint8_t* elements,
-                        std::uint8_t* scales) {
-  constexpr std::uint16_t kLeastExponent = 24;  // biased
-  constexpr std::uint16_t kMostExponent = 254;
-  constexpr std::uint16_t kEmax = 8;
-  constexpr std::uint16_t kE4m3Bias = 7;
-  constexpr std::uint16_t kLargestCode = 0x7E;
-  const U16 d;
-  const hn::Half<U8> d8;
-  const auto* from = static_cast<const std::uint16_t*>(row);
-  std::size_t i = 0;
-  for (; i + kHalf <= n; i += kHalf) {
-    const V16 x = hn::LoadU(d, from + i);
-    const V16 magnitude = hn::And(x, all_u16<0x7FFF>());
-    const V16 largest = largest_of_group(magnitude);
-    const V16 exponent = hn::ShiftRight<7>(largest);
-    const auto all_zero = hn::Eq(largest, hn::Zero(d));
-    const V16 beyond = hn::SaturatedSub(hn::Sub(exponent, all_u16<kLeastExponent>()),
-                                        all_u16<kMostExponent - kLeastExponent>());
-    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Or(all_zero, hn::Eq(beyond, hn::Zero(d)))))) break;
-
-    // x / 2^shared with the bias of E4M3: exponent and seven bits of mantissa, below 0x80 (as a
-    // signed number) what is subnormal.
-    const V16 rebias = hn::ShiftLeft<7>(hn::Sub(exponent, all_u16<kEmax + kE4m3Bias>()));
-    const V16 scaled = hn::Sub(magnitude, rebias);
-    const V16 last_kept = hn::And(hn::ShiftRight<4>(scaled), all_u16<1>());
-    const V16 normal = hn::Min(hn::ShiftRight<4>(hn::Add(hn::Add(scaled, all_u16<7>()), last_kept)),
-                               all_u16<kLargestCode>());
-    const auto e4m3_exponent = hn::ShiftRight<7>(hn::BitCast(I16(), scaled));
-    const V16 below = hn::BitCast(d, hn::Neg(e4m3_exponent));
-    const auto is_normal = hn::RebindMask(d, hn::Gt(e4m3_exponent, hn::Zero(I16())));
-    const V16 code = hn::IfThenElse(is_normal, normal, subnormal_codes(magnitude, below));
-    const V16 sign = hn::And(hn::ShiftRight<8>(x), all_u16<0x80>());
-    const V16 signed_code = hn::IfThenZeroElse(all_zero, hn::Or(code, sign));
-    hn::StoreU(hn::DemoteTo(d8, hn::BitCast(I16(), signed_code)), d8, elements + i);
-
-    HWY_ALIGN std::uint16_t scale[kHalf];
-    hn::Store(hn::SaturatedSub(exponent, all_u16<kEmax>()), d, scale);  // 0 for a block of zeros
-    for (std::size_t group = 0; group < kHalf / kGroup; ++group) {
-      scales[i / kGroup + group] = static_cast<std::uint8_t>(scale[group * kGroup]);
-    }
-  }
-  return i;
-}
-
-constexpr BlockKernels kE4m3ToBf16{decode_e4m3<StoreBf16>, encode_e4m3};
-constexpr BlockKernels kE4m3ToF32{decode_e4m3<StoreF32>, nullptr};
 #endif  // PLENA_HWY_HAS_FMA
 }  // namespace plena::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -297,34 +209,25 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plena {
 
-namespace {
-
-bool is_power_of_two_from_8(std::uint32_t block) {
-  return block >= 8 && (block & (block - 1)) == 0;
+bool has_block_kernels(DataType hbm, ElementType sram) {
+  const bool power_of_two = (hbm.block & (hbm.block - 1)) == 0;
+  return hbm.block >= 8 && power_of_two && (sram == kBf16 || sram == kFp32);
 }
 
-}  // namespace
-
-BlockKernels simd_block_kernels(SimdTarget target, DataType hbm, ElementType sram) {
-  if (!hbm.is_mx() || hbm.element != kE4M3 || !is_power_of_two_from_8(hbm.block)) return {};
-  if (sram != kBf16 && sram != kFp32) return {};
-  BlockKernels kernels;
+BlockDecoder simd_block_decoder(SimdTarget target, DataType hbm, ElementType sram) {
+  if (!has_block_kernels(hbm, sram) || hbm.element != kE4M3) return nullptr;
   switch (target) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
-      kernels = sram == kBf16 ? N_AVX2::kE4m3ToBf16 : N_AVX2::kE4m3ToF32;
-      break;
+      return N_AVX2::decoder(sram);
 #endif
 #if HWY_TARGETS & HWY_AVX3
     case SimdTarget::Avx512:
-      kernels = sram == kBf16 ? N_AVX3::kE4m3ToBf16 : N_AVX3::kE4m3ToF32;
-      break;
+      return N_AVX3::decoder(sram);
 #endif
     default:
-      break;
+      return nullptr;
   }
-  if (hbm.block != 8) kernels.encode = nullptr;  // one block is one group of lanes there
-  return kernels;
 }
 
 }  // namespace plena
