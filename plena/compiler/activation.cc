@@ -1,12 +1,10 @@
-// Activations of feed-forward layers from exponential and reciprocal, all rows a stage at a time:
-// the results of one instruction arrive while the next rows issue.
+// Activations of feed-forward layers from exponential and reciprocal, a few rows side by side: the
+// results of one instruction arrive while the other rows issue.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <deque>
-#include <functional>
-#include <vector>
 
 #include "plena/compiler/kernels.h"
 
@@ -20,7 +18,29 @@ namespace {
 constexpr std::array<float, 5> kErfLogit = {1.5956551535F, 0.07293985756F, -2.50949354558e-4F,
                                             -6.09350521493e-5F, 2.2253033436e-6F};
 
-// x * sigmoid(f(x)) for the f that each kind stands for.
+// The same series of several rows side by side, a pointer each.
+class RowPointers {
+ public:
+  RowPointers(Emitter& e, const RowSeries& series, std::uint64_t rows, std::string_view what)
+      : e_(e), stride_(series.stride) {
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      pointers_.emplace_back(e, what);
+      e.set(pointers_.back(), series.first + i * series.stride, what);
+    }
+  }
+  Gp operator[](std::uint64_t row) const { return pointers_[row]; }
+  void advance(std::uint64_t rows) const {
+    for (const HeldGp& pointer : pointers_) e_.advance(pointer, rows * stride_);
+  }
+
+ private:
+  Emitter& e_;
+  std::uint64_t stride_;
+  std::deque<HeldGp> pointers_;
+};
+
+// x * sigmoid(f(x)) for the f that each kind stands for. The result's rows hold what passes between
+// the stages.
 class ActivationStages {
  public:
   ActivationStages(const KernelContext& context, const ActivationShape& activation, bool gated,
@@ -29,11 +49,33 @@ class ActivationStages {
         e_(context.emitter),
         activation_(activation),
         gated_(gated),
-        rows_(rows),
-        t_{context.row(context.plan.activation), context.settings.vlen},
-        other_{context.row(context.plan.activation, rows.count), context.settings.vlen} {}
+        count_(rows.count),
+        at_once_(std::min(rows.count, kMostPointers / (gated ? 4U : 3U))),
+        gate_(e_, rows.gate, at_once_, "gate"),
+        up_(e_, rows.up, gated ? at_once_ : 0, "up"),
+        t_(e_, rows.to, at_once_, "activation"),
+        other_(e_, {context.row(context.plan.activation), context.settings.vlen},
+               needs_other() ? at_once_ : 0, "another stage") {}
 
-  void emit() const {
+  void emit() {
+    unroll(e_, count_, at_once_, "rows side by side", [&](std::uint64_t copies, bool more) {
+      rows_ = copies;
+      emit_rows();
+      if (!more) return;
+      for (const RowPointers* series : {&gate_, &up_, &t_, &other_}) series->advance(copies);
+    });
+  }
+
+ private:
+  static constexpr std::uint64_t kMostPointers = 12;  // that callers leave
+
+  [[nodiscard]] bool needs_other() const {
+    return activation_.kind == Activation::ErfGelu ||
+           (activation_.kind == Activation::ClampedSwiglu &&
+            !context_.dialect.has(Extension::MinMax));
+  }
+
+  void emit_rows() const {
     switch (activation_.kind) {
       case Activation::Silu:
         return silu();
@@ -46,77 +88,57 @@ class ActivationStages {
     }
   }
 
- private:
-  // One instruction for all rows: a pointer each for the result and the operands that differ.
-  void each(const RowSeries& to, const RowSeries& a, const RowSeries* b,
-            const std::function<void(Gp to, Gp a, Gp b)>& instruction) const {
-    std::deque<HeldGp> pointers;
-    std::vector<RowSeries> series;
-    const auto pointer = [&](const RowSeries& rows) {
-      for (std::size_t i = 0; i < series.size(); ++i) {
-        if (series[i].first == rows.first) return Gp(pointers[i]);
-      }
-      series.push_back(rows);
-      pointers.emplace_back(e_, "rows");
-      e_.set(pointers.back(), rows.first);
-      return Gp(pointers.back());
-    };
-    const Gp to_row = pointer(to);
-    const Gp a_row = pointer(a);
-    const Gp b_row = b == nullptr ? kZeroGp : pointer(*b);
-    Loop loop(e_, rows_.count, "rows");
-    instruction(to_row, a_row, b_row);
-    for (std::size_t i = 0; i < series.size(); ++i) {
-      step(context_, pointers[i], series[i].stride, rows_.count);
+  void multiply(const RowPointers& to, const RowPointers& a, const RowPointers& b) const {
+    for (std::uint64_t i = 0; i < rows_; ++i) {
+      e_.emit(Op::V_MUL_VV, {to[i], a[i], b[i], kAllLanes});
     }
   }
-
-  void multiply(const RowSeries& to, const RowSeries& a, const RowSeries& b) const {
-    each(to, a, &b, [&](Gp t, Gp x, Gp y) { e_.emit(Op::V_MUL_VV, {t, x, y, kAllLanes}); });
-  }
-  void add(const RowSeries& to, const RowSeries& a, const RowSeries& b) const {
-    each(to, a, &b, [&](Gp t, Gp x, Gp y) { e_.emit(Op::V_ADD_VV, {t, x, y, kAllLanes}); });
+  void add(const RowPointers& to, const RowPointers& a, const RowPointers& b) const {
+    for (std::uint64_t i = 0; i < rows_; ++i) {
+      e_.emit(Op::V_ADD_VV, {to[i], a[i], b[i], kAllLanes});
+    }
   }
   // to = a op constant
-  void with(Op op, const RowSeries& to, const RowSeries& a, float constant,
+  void with(Op op, const RowPointers& to, const RowPointers& a, float constant,
             std::string_view what) const {
     HeldFp factor(e_, "constant");
     context_.constants.load(e_, factor, constant, what);
-    each(to, a, nullptr, [&](Gp t, Gp x, Gp) { e_.emit(op, {t, x, factor, kAllLanes}); });
+    for (std::uint64_t i = 0; i < rows_; ++i) e_.emit(op, {to[i], a[i], factor, kAllLanes});
   }
-  void scale(const RowSeries& to, const RowSeries& a, float factor, std::string_view what) const {
+  void scale(const RowPointers& to, const RowPointers& a, float factor,
+             std::string_view what) const {
     with(Op::V_MUL_VF, to, a, factor, what);
   }
   // to = a - constant, or constant - a
-  void subtract(const RowSeries& to, const RowSeries& a, float constant, bool reversed,
+  void subtract(const RowPointers& to, const RowPointers& a, float constant, bool reversed,
                 std::string_view what) const {
     HeldFp subtrahend(e_, "constant");
     context_.constants.load(e_, subtrahend, constant, what);
-    each(to, a, nullptr, [&](Gp t, Gp x, Gp) {
-      e_.emit(Op::V_SUB_VF, {t, x, subtrahend, kAllLanes, reversed ? 1U : 0U});
-    });
+    for (std::uint64_t i = 0; i < rows_; ++i) {
+      e_.emit(Op::V_SUB_VF, {to[i], a[i], subtrahend, kAllLanes, reversed ? 1U : 0U});
+    }
   }
 
   // t = 1 / (1 + exp(from))
-  void sigmoid_of_negative(const RowSeries& from) const {
-    each(t_, from, nullptr, [&](Gp t, Gp x, Gp) { e_.emit(Op::V_EXP_V, {t, x, kAllLanes}); });
+  void sigmoid_of_negative(const RowPointers& from) const {
+    for (std::uint64_t i = 0; i < rows_; ++i) e_.emit(Op::V_EXP_V, {t_[i], from[i], kAllLanes});
     with(Op::V_ADD_VF, t_, t_, 1.0F, "1");
-    each(t_, t_, nullptr, [&](Gp t, Gp x, Gp) { e_.emit(Op::V_RECI_V, {t, x, kAllLanes}); });
+    for (std::uint64_t i = 0; i < rows_; ++i) e_.emit(Op::V_RECI_V, {t_[i], t_[i], kAllLanes});
   }
 
-  // to = gate [* up] * t
+  // t = gate [* up] * t
   void finish() const {
-    if (gated_) multiply(rows_.gate, rows_.gate, rows_.up);
-    multiply(rows_.to, rows_.gate, t_);
+    if (gated_) multiply(gate_, gate_, up_);
+    multiply(t_, gate_, t_);
   }
 
   // With g = -gate and u = -up: gate * sigmoid(gate) * up = g * u / (1 + exp(g)).
   void silu() const {
     if (gated_) {
-      sigmoid_of_negative(rows_.gate);
+      sigmoid_of_negative(gate_);
       return finish();
     }
-    scale(t_, rows_.gate, -1.0F, "-1");
+    scale(t_, gate_, -1.0F, "-1");
     sigmoid_of_negative(t_);
     finish();
   }
@@ -125,10 +147,10 @@ class ActivationStages {
   void gelu_tanh() const {
     constexpr float kTwiceRoot = 1.5957691216057308F;  // 2 sqrt(2 / pi)
     constexpr float kCubic = 0.044715F;
-    multiply(t_, rows_.gate, rows_.gate);
+    multiply(t_, gate_, gate_);
     scale(t_, t_, -kTwiceRoot * kCubic, "-2 sqrt(2 / pi) 0.044715");
     with(Op::V_ADD_VF, t_, t_, -kTwiceRoot, "-2 sqrt(2 / pi)");
-    multiply(t_, t_, rows_.gate);
+    multiply(t_, t_, gate_);
     sigmoid_of_negative(t_);
     finish();
   }
@@ -136,22 +158,22 @@ class ActivationStages {
   // The normal distribution function is sigmoid(x p(x^2)); p is a polynomial fitted to its logit.
   void gelu_erf() const {
     e_.comment("gelu: the logit of the normal distribution function as a polynomial");
-    multiply(other_, rows_.gate, rows_.gate);
+    multiply(other_, gate_, gate_);
     scale(t_, other_, -kErfLogit.back(), "leading coefficient");
     for (std::size_t i = kErfLogit.size() - 1; i-- > 0;) {
       with(Op::V_ADD_VF, t_, t_, -kErfLogit[i], "coefficient");
-      multiply(t_, t_, i == 0 ? rows_.gate : other_);
+      multiply(t_, t_, i == 0 ? gate_ : other_);
     }
     sigmoid_of_negative(t_);
     finish();
   }
 
   void clamped_swiglu() const {
-    clamp_above(rows_.gate, activation_.limit);
-    clamp_above(rows_.up, activation_.limit);
-    clamp_below(rows_.up, -activation_.limit);
-    with(Op::V_ADD_VF, rows_.up, rows_.up, 1.0F, "up + 1");
-    scale(t_, rows_.gate, -activation_.alpha, "-alpha");
+    clamp_above(gate_, activation_.limit);
+    clamp_above(up_, activation_.limit);
+    clamp_below(up_, -activation_.limit);
+    with(Op::V_ADD_VF, up_, up_, 1.0F, "up + 1");
+    scale(t_, gate_, -activation_.alpha, "-alpha");
     sigmoid_of_negative(t_);
     finish();
   }
@@ -164,14 +186,14 @@ class ActivationStages {
   }
 
   // x = x where it is below (above) the limit, else the limit: both times a step of 0 or 1.
-  void clamp_above(const RowSeries& x, float limit) const {
+  void clamp_above(const RowPointers& x, float limit) const {
     clamp(x, limit, steepness(), Op::V_MIN_VF);
   }
-  void clamp_below(const RowSeries& x, float limit) const {
+  void clamp_below(const RowPointers& x, float limit) const {
     clamp(x, limit, -steepness(), Op::V_MAX_VF);
   }
 
-  void clamp(const RowSeries& x, float limit, float steep, Op instruction) const {
+  void clamp(const RowPointers& x, float limit, float steep, Op instruction) const {
     if (context_.dialect.has(Extension::MinMax)) return with(instruction, x, x, limit, "limit");
     subtract(t_, x, limit, false, "limit");
     scale(t_, t_, steep, "steep");
@@ -186,9 +208,13 @@ class ActivationStages {
   Emitter& e_;
   const ActivationShape& activation_;
   bool gated_;
-  const ActivationRows& rows_;
-  RowSeries t_;
-  RowSeries other_;
+  std::uint64_t count_;
+  std::uint64_t at_once_;   // rows side by side
+  std::uint64_t rows_ = 0;  // of the copies that are emitted now
+  RowPointers gate_;
+  RowPointers up_;
+  RowPointers t_;  // of the result
+  RowPointers other_;
 };
 
 }  // namespace

@@ -99,6 +99,9 @@ void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp
 void emit_head_norm(const KernelContext& context, const LayerKind& kind, const HeadNormOp& op);
 void emit_rotation(const KernelContext& context, const RotateOp& op);
 void emit_attention(const KernelContext& context, const AttentionOp& op);
+/// What of the cache can be loaded before this position's key and value are known: behind the
+/// product that makes them, while others wait for its results.
+void emit_early_cache_load(const KernelContext& context, const AttentionOp& op);
 void emit_experts(const KernelContext& context, const LayerKind& kind, const ExpertsOp& op);
 void emit_soft_cap(const KernelContext& context, const SoftCapOp& op);
 void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op);
@@ -152,8 +155,8 @@ struct RowSeries {
   std::uint64_t stride = 0;  // elements from one to the next
 };
 
-/// to = activation(gate) [* up] for `count` rows, one instruction of all of them after the other.
-/// `gate` and `up` are overwritten; FeedForwardOp says what sign they have.
+/// to = activation(gate) [* up] for `count` rows, a few of them side by side. `gate` and `up` are
+/// overwritten; FeedForwardOp says what sign they have.
 struct ActivationRows {
   std::uint64_t count = 0;
   RowSeries gate;
@@ -200,6 +203,27 @@ inline void set_indexed(const KernelContext& context, Gp to, std::uint64_t base,
   context.emitter.emit(Op::S_MUL_INT, {to, to, index});
   context.emitter.advance(to, base, what);
 }
+
+/// `count` equal steps as a loop over up to `most` copies of them, as even as they come: what the
+/// loop and the pointers common to its steps cost is paid once a turn, and the copies are a longer
+/// stretch of instructions to order. `body(copies, more)` emits that many steps; with `more` it
+/// moves on to those behind them.
+template <class Body>
+void unroll(Emitter& emitter, std::uint64_t count, std::uint64_t most, std::string_view what,
+            Body&& body) {
+  const std::uint64_t least_turns = (count + most - 1) / most;
+  const std::uint64_t copies = (count + least_turns - 1) / least_turns;
+  const std::uint64_t turns = count / copies;
+  const std::uint64_t rest = count % copies;
+  {
+    Loop loop(emitter, turns, what);
+    body(copies, turns > 1 || rest != 0);
+  }
+  if (rest != 0) body(rest, false);
+}
+
+/// Copies of a short step that the kernels are content with.
+inline constexpr std::uint64_t kMostCopies = 8;
 
 /// Advances a pointer at the end of a loop body that runs `count` times; once needs no advance.
 inline void step(const KernelContext& context, Gp pointer, std::uint64_t amount,

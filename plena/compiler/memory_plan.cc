@@ -92,12 +92,13 @@ Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
 }
 
 // Rows of a value for all tokens of a block, and behind the last one room for transfers of whole
-// amounts. Logits of a causal model are wanted of one token only.
+// amounts and write-outs of BLEN rows. Logits of a causal model are wanted of one token only.
 std::uint64_t value_rows(const TiledGraph& tiled, ValueId id, std::uint64_t tokens,
                          const Settings& settings) {
   if (id == tiled.graph->logits && tiled.causal()) tokens = 1;
   const std::uint64_t slack =
-      std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
+      std::max({settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount, settings.blen}) -
+      1;
   return tokens * tiled.rows(id) + slack;
 }
 
@@ -112,16 +113,17 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
         plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, id, tokens, settings)));
   }
   plan.heads = plan.vram.place("queries head by head", heads);
-  plan.scores = plan.vram.place("scores", tiled.context_tiles * heads);
+  plan.scores = plan.vram.place("scores", tiled.context_tiles * heads + settings.blen - 1);
+  plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups);
   const std::uint64_t hidden = tokens * tiled.hidden_tiles;
   plan.gate = plan.vram.place("gate, up", 2 * hidden);
-  plan.activation = plan.vram.place("stages of the activation", 2 * hidden);
+  plan.activation = plan.vram.place("stage of the activation", hidden);
   if (tiled.rotates()) {
     plan.rotated = plan.vram.place("q, k between products",
                                    tokens * (tiled.heads.query_rows() + tiled.heads.key_rows()));
   }
   plan.partials = plan.vram.place("partial sums", std::max<std::uint64_t>(tokens, tiled.dim_tiles));
-  plan.scratch = plan.vram.place("scratch", 3);
+  plan.scratch = plan.vram.place("scratch", 4);
   plan.mask = plan.vram.place("causal mask", tokens + slack);
   for (const std::uint32_t window : tiled.windows) {
     plan.windows[window].mask =

@@ -99,12 +99,13 @@ struct MemoryPlan {
   // Vector SRAM, in rows.
   std::vector<Block> values;  // by ValueId, [tokens][rows]
   Block heads;                // [heads of a tile] queries, each alone in its row
-  Block scores;               // [context tiles][heads of a tile]
+  Block scores;               // [context tiles][heads of a tile], and rows an M_MM reads behind
+  Block group_scales;         // [groups] what the outputs are to be multiplied by, head by head
   Block gate;                 // [tokens][2 hidden tiles] gate and up in turn
-  Block activation;           // [2][tokens][hidden tiles] between the stages of an activation
+  Block activation;           // [tokens][hidden tiles] between the stages of an activation
   Block rotated;              // [tokens][query rows, key rows] on their way through RoPE
   Block partials;             // [tokens] of one output tile, to be added
-  Block scratch;              // [3]
+  Block scratch;              // [4]
   Block mask;                 // [tokens] 0 up to the position, else a very negative number
   Block position_rows;        // [tokens] cosines and sines of each table, then the embedding
   Block selectors;            // row 0: zeros; row 1 + slot: 1 in the lanes of the slot, else 0
@@ -123,7 +124,7 @@ struct MemoryPlan {
   Block value_tiles;  // of the whole context do not fit; V likewise
 
   // FP_MEM; constants follow.
-  Block head_scales;     // [heads of a tile] what the outputs are to be multiplied by
+  Block head_scales;     // [heads of a tile] likewise, where heads have rows of their own
   Block expert_weights;  // [8]
   Block sinks;           // [layers][K tile][slot][group]
 

@@ -32,16 +32,25 @@ class NormRows {
   }
 
  private:
+  // Squares go to rows of scratch in turn, so that one need not wait for the sum of another.
   void sum_up_squares(Gp x, Fp sum) const {
-    HeldGp row(e_, "row");
-    HeldGp square(e_, "square");
     context_.constants.load(e_, sum, op_.epsilon, "width * epsilon");
-    e_.set(square, context_.row(context_.plan.scratch), "scratch");
-    e_.copy(row, x);
-    Loop loop(e_, tiles_, "tiles");
-    e_.emit(Op::V_MUL_VV, {square, row, row, kAllLanes});
-    e_.emit(Op::V_RED_SUM, {sum, square});
-    step(context_, row, vlen_, tiles_);
+    const std::uint64_t most = context_.plan.scratch.count;
+    std::optional<HeldGp> walk;
+    if (tiles_ > 1) {
+      walk.emplace(e_, "row");
+      e_.copy(*walk, x);
+    }
+    const Gp row = walk ? Gp(*walk) : x;
+    unroll(e_, tiles_, most, "tiles", [&](std::uint64_t copies, bool) {
+      HeldGp square(e_, "square");
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.set(square, context_.row(context_.plan.scratch, i), "scratch");
+        e_.emit(Op::V_MUL_VV, {square, row, row, kAllLanes});
+        e_.emit(Op::V_RED_SUM, {sum, square});
+        step(context_, row, vlen_, tiles_);
+      }
+    });
   }
 
   // y = x * scale [* gain], added to what is there or not; moves both on.
@@ -56,14 +65,17 @@ class NormRows {
           "gain");
     }
     if (op_.add) e_.set(scratch, context_.row(context_.plan.scratch), "scratch");
-    Loop loop(e_, tiles_, "tiles");
     const Gp scaled = op_.add ? Gp(scratch) : y;
-    e_.emit(Op::V_MUL_VF, {scaled, x, scale, kAllLanes});
-    if (gain) e_.emit(Op::V_MUL_VV, {scaled, scaled, *gain, kAllLanes});
-    if (op_.add) e_.emit(Op::V_ADD_VV, {y, y, scratch, kAllLanes});
-    step(context_, x, vlen_, tiles_ * context_.tokens);
-    step(context_, y, vlen_, tiles_ * context_.tokens);
-    if (gain) step(context_, *gain, vlen_, tiles_);
+    unroll(e_, tiles_, kMostCopies, "tiles", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_MUL_VF, {scaled, x, scale, kAllLanes});
+        if (gain) e_.emit(Op::V_MUL_VV, {scaled, scaled, *gain, kAllLanes});
+        if (op_.add) e_.emit(Op::V_ADD_VV, {y, y, scratch, kAllLanes});
+        step(context_, x, vlen_, tiles_ * context_.tokens);
+        step(context_, y, vlen_, tiles_ * context_.tokens);
+        if (gain) step(context_, *gain, vlen_, tiles_);
+      }
+    });
   }
 
   const KernelContext& context_;

@@ -12,6 +12,19 @@ namespace plena {
 
 namespace {
 
+// The next `tiles` tiles of a stream to `to` and behind it; moves both on.
+void load_tiles(const KernelContext& context, Gp stream, Gp to, std::uint64_t tiles) {
+  Emitter& e = context.emitter;
+  const std::uint64_t tile_elements = context.tiled.tile_elements();
+  unroll(e, tiles, kMostCopies, "tiles to load", [&](std::uint64_t copies, bool more) {
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e.emit(Op::H_PREFETCH_M, {to, stream, kWeightsBase, kContiguous, kWeights});
+      e.advance(stream, tile_elements);
+      if (more || i + 1 < copies) e.advance(to, tile_elements);
+    }
+  });
+}
+
 class ProductLoops {
  public:
   ProductLoops(const KernelContext& context, const TiledProduct& product)
@@ -51,12 +64,7 @@ class ProductLoops {
     return (context_.plan.stage.first + index * context_.plan.slot_pitch) * tile_elements_;
   }
 
-  void load(Gp to, std::uint64_t tiles) const {
-    Loop loop(e_, tiles, "tiles to load");
-    e_.emit(Op::H_PREFETCH_M, {to, product_.stream, kWeightsBase, kContiguous, kWeights});
-    e_.advance(product_.stream, tile_elements_);
-    step(context_, to, tile_elements_, tiles);
-  }
+  void load(Gp to, std::uint64_t tiles) const { load_tiles(context_, product_.stream, to, tiles); }
   void load_slot(unsigned index, std::uint64_t skipped, std::uint64_t tiles) const {
     if (tiles == 0) return;
     HeldGp to(e_, "slot to fill");
@@ -143,11 +151,39 @@ class ProductLoops {
                         std::uint64_t outputs) const {
     HeldGp tile(e_, "tile");
     e_.copy(tile, current);
+    if (context_.tokens == 1) return multiply_token(tile, y, outputs);
     Loop loop(e_, outputs, "output tiles");
     HeldGp x(e_, "input");
     e_.set(x, product_.inputs, "input");
-    multiply(tile, x, y, bias, product_.add, product_.input_tiles, true);
+    multiply_block(tile, x, y, bias, product_.add, product_.input_tiles);
     next_output(y, bias);
+  }
+
+  // The outputs of one token: write-outs have their rows as immediates.
+  void multiply_token(Gp tile, Gp y, std::uint64_t outputs) const {
+    const std::uint64_t inputs = product_.input_tiles;
+    const bool other_groups = outputs != product_.output_tiles;
+    HeldGp x(e_, "input");
+    if (inputs == 1) e_.set(x, product_.inputs, "input");
+    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / inputs);
+    unroll(e_, outputs, most, "output tiles", [&](std::uint64_t copies, bool more) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        if (inputs > 1) e_.set(x, product_.inputs, "input");
+        multiply_inputs(tile, x, inputs);
+        e_.emit(Op::M_MV_WO, {y, i * vlen_});
+      }
+      if (more || other_groups) e_.advance(y, copies * vlen_);
+    });
+  }
+
+  void multiply_inputs(Gp tile, Gp x, std::uint64_t tiles) const {
+    unroll(e_, tiles, kMostCopies, "input tiles", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::M_TMV, {x, tile});
+        e_.advance(tile, tile_elements_);
+        step(context_, x, vlen_, tiles);
+      }
+    });
   }
 
   void next_output(Gp y, const std::optional<HeldGp>& bias) const {
@@ -194,7 +230,8 @@ class ProductLoops {
     HeldGp row(e_, "input");
     e_.copy(tile, current);
     e_.copy(row, x);
-    multiply(tile, row, y, bias, add, group_.inputs, false);
+    if (context_.tokens == 1) return multiply_inputs(tile, row, group_.inputs);
+    multiply_block(tile, row, y, bias, add, group_.inputs);
   }
 
   // One token's chunks add up in the array; those of a block were added one by one.
@@ -202,20 +239,8 @@ class ProductLoops {
     if (context_.tokens == 1) e_.emit(Op::M_MV_WO, {y, 0});
   }
 
-  // Multiplies `tiles` tiles from `tile` on by the inputs from `x` on, for one output tile; moves
-  // both on.
-  void multiply(Gp tile, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add,
-                std::uint64_t tiles, bool complete) const {
-    if (context_.tokens > 1) return multiply_block(tile, x, y, bias, add, tiles);
-    {
-      Loop inputs(e_, tiles, "input tiles");
-      e_.emit(Op::M_TMV, {x, tile});
-      e_.advance(tile, tile_elements_);
-      step(context_, x, vlen_, tiles);
-    }
-    if (complete) e_.emit(Op::M_MV_WO, {y, 0});
-  }
-
+  // Multiplies `tiles` tiles from `tile` on by the inputs from `x` on, for one output tile of every
+  // token; moves both on.
   void multiply_block(Gp tile, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add,
                       std::uint64_t tiles) const {
     {
@@ -262,17 +287,20 @@ class ProductLoops {
     HeldGp partial(e_, "partial sum");
     std::optional<HeldGp> bias;
     e_.set(y, product_.outputs, "output");
-    e_.set(partial, context_.row(context_.plan.partials), "partial sums");
+    if (product_.add) e_.set(partial, context_.row(context_.plan.partials), "partial sums");
     if (product_.bias) {
       bias.emplace(e_, "bias");
       e_.set(*bias, *product_.bias, "bias");
     }
-    Loop outputs(e_, product_.output_tiles, "output tiles");
     const Gp sum = product_.add ? Gp(partial) : Gp(y);
-    if (bias) e_.emit(Op::V_ADD_VV, {sum, sum, *bias, kAllLanes});
-    if (product_.add) e_.emit(Op::V_ADD_VV, {y, y, partial, kAllLanes});
-    next_output(y, bias);
-    if (product_.add) step(context_, partial, vlen_, product_.output_tiles);
+    unroll(e_, product_.output_tiles, kMostCopies, "output tiles", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        if (bias) e_.emit(Op::V_ADD_VV, {sum, sum, *bias, kAllLanes});
+        if (product_.add) e_.emit(Op::V_ADD_VV, {y, y, partial, kAllLanes});
+        next_output(y, bias);
+        if (product_.add) step(context_, partial, vlen_, product_.output_tiles);
+      }
+    });
   }
 
   const KernelContext& context_;
@@ -310,10 +338,7 @@ void load_first_tiles(const KernelContext& context, std::uint64_t tiles) {
   const std::uint64_t tile_elements = context.tiled.tile_elements();
   HeldGp to(e, "slot to fill");
   e.set(to, context.plan.stage.first * tile_elements, "slot to fill");
-  Loop loop(e, tiles, "first weight tiles");
-  e.emit(Op::H_PREFETCH_M, {to, context.weights, kWeightsBase, kContiguous, kWeights});
-  e.advance(context.weights, tile_elements);
-  step(context, to, tile_elements, tiles);
+  load_tiles(context, context.weights, to, tiles);
 }
 
 void emit_tiled_product(const KernelContext& context, const TiledProduct& product) {

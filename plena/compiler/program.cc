@@ -17,13 +17,25 @@ struct EmitOperator {
   const LayerKind& kind;
 
   void operator()(const NormOp& op) const { emit_norm(context, kind, op); }
-  void operator()(const ProductOp& op) const { emit_product(context, kind, op); }
+  void operator()(const ProductOp& op) const {
+    emit_product(context, kind, op);
+    if (const AttentionOp* reader = attention_of(op.to)) emit_early_cache_load(context, *reader);
+  }
   void operator()(const HeadNormOp& op) const { emit_head_norm(context, kind, op); }
   void operator()(const RotateOp& op) const { emit_rotation(context, op); }
   void operator()(const AttentionOp& op) const { emit_attention(context, op); }
   void operator()(const FeedForwardOp& op) const { emit_feed_forward(context, kind, op); }
   void operator()(const ExpertsOp& op) const { emit_experts(context, kind, op); }
   void operator()(const SoftCapOp& op) const { emit_soft_cap(context, op); }
+
+  // The attention that reads a product's outputs, if there is one.
+  [[nodiscard]] const AttentionOp* attention_of(ValueId qkv) const {
+    for (const Operator& op : kind.operators) {
+      const auto* attention = std::get_if<AttentionOp>(&op);
+      if (attention != nullptr && attention->qkv == qkv) return attention;
+    }
+    return nullptr;
+  }
 };
 
 // What the program keeps of where a layer's tensors start moves on to the next layer's.

@@ -18,13 +18,14 @@ void emit_products(const KernelContext& context, const RotateOp& op, std::uint64
   e.set(tile, context.tile(context.plan.rotation), "P");
   e.set(swapped, context.row(context.plan.rotated), "P x");
   Loop tokens(e, context.tokens, "tokens");
-  {
-    Loop over_rows(e, rows, "query and key rows");
-    e.emit(Op::M_MV, {x, tile});
-    e.emit(Op::M_MV_WO, {swapped, 0});
-    e.advance(x, vlen);
-    e.advance(swapped, vlen);
-  }
+  unroll(e, rows, kMostCopies, "query and key rows", [&](std::uint64_t copies, bool more) {
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e.emit(Op::M_MV, {x, tile});
+      e.emit(Op::M_MV_WO, {swapped, i * vlen});
+      e.advance(x, vlen);
+    }
+    if (more || context.tokens > 1) e.advance(swapped, copies * vlen);
+  });
   step(context, x, context.token_stride(op.qkv) - rows * vlen, context.tokens);
 }
 
@@ -48,16 +49,25 @@ void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t 
   set_indexed(context, x, context.row(op.qkv), context.token_stride(op.qkv), tokens.index(),
               "q, k");
   if (heads.span == 1) set_angles();
-  Loop over_heads(e, rows / heads.span, "query and key rows");
-  if (heads.span > 1) set_angles();
+  const auto turn_row = [&] {
+    e.emit(Op::V_MUL_VV, {x, x, cosines, kAllLanes});
+    e.emit(Op::V_MUL_VV, {swapped, swapped, sines, kAllLanes});
+    e.emit(Op::V_ADD_VV, {x, x, swapped, kAllLanes});
+    e.advance(x, vlen);
+    e.advance(swapped, vlen);
+  };
+  if (heads.span == 1) {
+    unroll(e, rows, kMostCopies, "query and key rows", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) turn_row();
+    });
+    return;
+  }
+  Loop over_heads(e, rows / heads.span, "query and key heads");
+  set_angles();
   Loop over_rows(e, heads.span, "rows of a head");
-  e.emit(Op::V_MUL_VV, {x, x, cosines, kAllLanes});
-  e.emit(Op::V_MUL_VV, {swapped, swapped, sines, kAllLanes});
-  e.emit(Op::V_ADD_VV, {x, x, swapped, kAllLanes});
-  e.advance(x, vlen);
-  e.advance(swapped, vlen);
-  step(context, cosines, vlen, heads.span);
-  step(context, sines, vlen, heads.span);
+  turn_row();
+  e.advance(cosines, vlen);
+  e.advance(sines, vlen);
 }
 
 }  // namespace

@@ -1,0 +1,178 @@
+// Scores of one tile of K lanes: each head's query with the keys of all positions in sight, those
+// out of sight hidden.
+
+#include <algorithm>
+
+#include "plena/compiler/attention_tile.h"
+
+namespace plena {
+
+namespace {
+
+class Scores {
+ public:
+  explicit Scores(const AttentionTile& tile)
+      : tile_(tile), context_(tile.context), e_(tile.context.emitter), layout_(tile.layout()) {}
+
+  void emit() const {
+    if (tile_.shared_rows()) isolate_queries();
+    compute();
+    if (tile_.op.score_cap != 0) cap();
+    hide();
+  }
+
+ private:
+  // heads[slot][group] = query row of the group, in the lanes of the slot only.
+  void isolate_queries() const {
+    e_.comment("each head's query alone in a row");
+    HeldGp head(e_, "head");
+    HeldGp query(e_, "query");
+    HeldGp selector(e_, "selector");
+    const std::uint64_t groups = layout_.groups;
+    e_.set(head, context_.row(context_.plan.heads), "queries head by head");
+    e_.set(selector, context_.row(context_.plan.selectors, 1), "slot selectors");
+    if (groups == 1) tile_.set_rows(query, tile_.op.qkv, 0, "query row");
+    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / groups);
+    unroll(e_, layout_.slots, most, "slots", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t slot = 0; slot < copies; ++slot) {
+        if (groups > 1) tile_.set_rows(query, tile_.op.qkv, 0, "query rows");
+        isolate_groups(head, query, selector);
+        e_.advance(selector, tile_.vlen());
+      }
+    });
+  }
+
+  void isolate_groups(Gp head, Gp query, Gp selector) const {
+    unroll(e_, layout_.groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_MUL_VV, {head, query, selector, kAllLanes});
+        e_.advance(head, tile_.vlen());
+        step(context_, query, tile_.vlen(), layout_.groups);
+      }
+    });
+  }
+
+  void compute() const {
+    e_.comment("scores of every tile of positions in sight");
+    const CacheTiles& cache = tile_.cache;
+    HeldGp score(e_, "scores");
+    {
+      HeldGp key(e_, "K tile");
+      HeldGp end(e_, "end of K");
+      e_.set(score, context_.row(context_.plan.scores), "scores");
+      if (cache.resident()) {
+        cache.set_walk(key, end, context_.tile(context_.plan.key_tiles), tile_.token, tile_.token);
+      } else {
+        cache.set_region_walk(key, end, 0, tile_.token, tile_.token);
+      }
+      WalkLoop tiles(e_, key, end, "tiles of positions");
+      if (cache.resident()) {
+        multiply(key, score, cache.resident_stride());
+      } else {
+        HeldGp staged(e_, "tile");
+        stage(key, staged);
+        multiply(staged, score, tile_.tile_elements());
+      }
+      e_.advance(key, tile_.tile_elements());
+    }
+    HeldGp first(e_, "first scores");
+    e_.set(first, context_.row(context_.plan.scores));
+    e_.emit(Op::S_SUB_INT, {score, score, first}, "span of the scores");
+    keep(context_, score, context_.plan.score_span);
+  }
+
+  // The tiles of all rows of a head at the same positions.
+  void stage(Gp key, Gp to) const {
+    e_.set(to, context_.tile(context_.plan.cache_stage), "tiles in use");
+    {
+      Loop rows(e_, layout_.span, "rows of a head");
+      e_.emit(Op::H_PREFETCH_M, {to, key, kCacheBase, kContiguous, kKeyValue});
+      step(context_, to, tile_.tile_elements(), layout_.span);
+      step(context_, key, context_.plan.cache_stride, layout_.span);
+    }
+    if (layout_.span == 1) return;
+    e_.retreat(key, layout_.span * context_.plan.cache_stride);
+    e_.set(to, context_.tile(context_.plan.cache_stage), "tiles in use");
+  }
+
+  // Scores of all heads with one tile of positions, whose rows of a head are `stride` apart.
+  void multiply(Gp key, Gp score, std::uint64_t stride) const {
+    HeldGp query(e_, "query");
+    if (tile_.shared_rows()) {
+      e_.set(query, context_.row(context_.plan.heads), "queries");
+    } else {
+      tile_.set_rows(query, tile_.op.qkv, 0, "queries");
+    }
+    unroll(e_, tile_.head_count(), kMostCopies, "heads", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        multiply_head(query, key, stride);
+        e_.emit(Op::M_MV_WO, {score, i * tile_.vlen()});
+      }
+      e_.advance(score, copies * tile_.vlen());
+    });
+  }
+
+  void multiply_head(Gp query, Gp key, std::uint64_t stride) const {
+    {
+      Loop rows(e_, layout_.span, "rows of a head");
+      e_.emit(Op::M_TMV, {query, key});
+      step(context_, query, tile_.vlen(), tile_.head_count() * layout_.span);
+      step(context_, key, stride, layout_.span);
+    }
+    if (layout_.span > 1) e_.retreat(key, layout_.span * stride);
+  }
+
+  void cap() const {
+    e_.comment("soft cap");
+    HeldGp score(e_, "scores");
+    HeldGp end(e_, "end of the scores");
+    e_.set(score, context_.row(context_.plan.scores), "scores");
+    load_kept(context_, end, context_.plan.score_span, "span of the scores");
+    e_.emit(Op::S_ADD_INT, {end, end, score});
+    WalkLoop rows(e_, score, end, "rows of scores");
+    emit_scaled_tanh(context_, score, score, tile_.op.score_cap);
+    e_.advance(score, tile_.vlen());
+  }
+
+  // Positions out of sight get a score so low that their weight is exactly 0.
+  void hide() const {
+    e_.comment("hide the positions to come");
+    HeldGp score(e_, "scores");
+    {
+      HeldGp t(e_, "distance");
+      load_kept(context_, score, context_.plan.score_span, "span of the scores");
+      e_.offset(score, score, context_.row(context_.plan.scores), "end of the scores");
+      e_.set(t, tile_.score_stride());
+      e_.emit(Op::S_SUB_INT, {score, score, t}, "scores of the last tile");
+    }
+    add_mask(score, context_.plan.mask);
+    if (tile_.op.window == 0) return;
+    e_.comment("hide the positions before the window");
+    e_.set(score, context_.row(context_.plan.scores), "scores of the first tile");
+    add_mask(score, tile_.window().mask);
+  }
+
+  void add_mask(Gp score, const Block& block) const {
+    HeldGp mask(e_, "mask");
+    set_indexed(context_, mask, context_.row(block), tile_.vlen(), tile_.token, block.name);
+    unroll(e_, tile_.head_count(), kMostCopies, "heads", [&](std::uint64_t copies, bool more) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_ADD_VV, {score, score, mask, kAllLanes});
+        if (more || i + 1 < copies) e_.advance(score, tile_.vlen());
+      }
+    });
+  }
+
+  const AttentionTile& tile_;
+  const KernelContext& context_;
+  Emitter& e_;
+  const HeadLayout& layout_;
+};
+
+}  // namespace
+
+void emit_scores(const AttentionTile& tile) {
+  Scores(tile).emit();
+}
+
+}  // namespace plena

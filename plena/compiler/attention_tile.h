@@ -1,0 +1,44 @@
+// Inside attention: one token and one tile of K lanes with the heads that share it, and the stages
+// that work on it, one file each. Not for other kernels; they use kernels.h.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "plena/compiler/cache_tiles.h"
+#include "plena/compiler/kernels.h"
+
+namespace plena {
+
+struct AttentionTile {
+  const KernelContext& context;
+  const AttentionOp& op;
+  const CacheTiles& cache;
+  Gp token;  // index in the block
+
+  [[nodiscard]] const HeadLayout& layout() const { return context.tiled.heads; }
+  [[nodiscard]] std::uint64_t vlen() const { return context.settings.vlen; }
+  [[nodiscard]] std::uint64_t tile_elements() const { return context.tiled.tile_elements(); }
+  [[nodiscard]] const WindowPlaces& window() const { return context.plan.windows.at(op.window); }
+
+  [[nodiscard]] std::uint64_t head_count() const { return layout().heads_per_tile(); }
+  /// Heads share rows of Q, K and V.
+  [[nodiscard]] bool shared_rows() const { return layout().slots > 1; }
+  /// Elements from a head's scores with one tile of positions to those with the next.
+  [[nodiscard]] std::uint64_t score_stride() const { return head_count() * vlen(); }
+
+  /// The token's row of a value that belongs to this tile, `row` behind the first.
+  void set_rows(Gp to, ValueId value, std::uint32_t row, std::string_view what) const;
+};
+
+/// scores[tile][head] = q k of the positions in sight, masked; score_span = how far they go.
+void emit_scores(const AttentionTile& tile);
+
+/// scores = exp(score - maximum). 1 / sum goes to FP_MEM where heads have rows of their own, else
+/// into the lanes of the head's slot, in the row of its group.
+void emit_softmax(const AttentionTile& tile);
+
+/// The attention's rows of this tile from weights and V.
+void emit_value_sums(const AttentionTile& tile);
+
+}  // namespace plena

@@ -1,0 +1,269 @@
+// The weighted sums of V, and 1 / sum of the weights as their common factor.
+//
+// Heads that share rows need only the columns of their own slot: M_MM takes BLEN of them at a time,
+// for as many heads of the slot as there are. Where that does not pay, M_MV takes all columns of
+// one head, and the lanes of other slots are cut off.
+
+#include <algorithm>
+
+#include "plena/compiler/attention_tile.h"
+
+namespace plena {
+
+namespace {
+
+class ValueSums {
+ public:
+  explicit ValueSums(const AttentionTile& tile)
+      : tile_(tile),
+        context_(tile.context),
+        e_(tile.context.emitter),
+        cache_(tile.cache),
+        layout_(tile.layout()),
+        vlen_(tile.vlen()) {}
+
+  void emit() const {
+    e_.comment("weighted sums of V");
+    if (!tile_.shared_rows()) {
+      for (std::uint32_t row = 0; row < layout_.span; ++row) sum_up_heads(row);
+      return scale_heads();
+    }
+    if (by_columns()) {
+      sum_up_columns();
+    } else {
+      sum_up_heads(0);
+      gather();
+    }
+    scale_groups();
+  }
+
+ private:
+  // ---- M_MM: the columns of a slot for its heads
+
+  [[nodiscard]] std::uint64_t column_blocks() const {  // of a slot
+    return layout_.head_lanes / context_.settings.blen;
+  }
+  [[nodiscard]] std::uint64_t row_blocks() const {
+    const std::uint64_t blen = context_.settings.blen;
+    return (layout_.groups + blen - 1) / blen;
+  }
+
+  // Whether that takes fewer cycles: an array that is faster than its loop waits for it.
+  [[nodiscard]] bool by_columns() const {
+    constexpr std::uint64_t kLoop = 5;  // instructions around a tile of positions
+    const Settings& s = context_.settings;
+    if (!cache_.resident() || layout_.head_lanes % s.blen != 0) return false;
+    // The last tile's rows that belong to nobody would be the next token's first tile's.
+    if (context_.tokens > 1 && layout_.tiles > 1) return false;
+    const std::uint64_t columns = layout_.slots * column_blocks() * row_blocks();
+    return columns * std::max<std::uint64_t>(s.blen, kLoop) <
+           tile_.head_count() * std::max<std::uint64_t>(s.mlen / s.blen, kLoop);
+  }
+
+  // Rows of a block beyond the groups of a slot belong to the next slot's heads; what comes of them
+  // goes to rows that are written after it, or to nobody's.
+  void sum_up_columns() const {
+    for (std::uint64_t block = row_blocks(); block-- > 0;) sum_up_row_block(block);
+  }
+
+  void sum_up_row_block(std::uint64_t block) const {
+    const std::uint64_t first = block * context_.settings.blen;
+    HeldGp out(e_, "attention");
+    HeldGp score(e_, "scores");
+    HeldGp value(e_, "columns of V");
+    HeldGp end(e_, "end of V");
+    HeldGp score_span(e_, "span of the scores");
+    HeldGp value_span(e_, "from the end of V to the next columns");
+    HeldGp scores(e_, "scores of the slot");
+    tile_.set_rows(out, tile_.op.to, static_cast<std::uint32_t>(first), "attention");
+    cache_.set_walk(value, end, context_.tile(context_.plan.value_tiles), tile_.token, tile_.token);
+    e_.emit(Op::S_SUB_INT, {value_span, end, value});
+    e_.set(score_span, context_.settings.blen);
+    e_.emit(Op::S_SUB_INT, {value_span, value_span, score_span}, "back, to the next columns");
+    e_.set(scores, context_.row(context_.plan.scores, first), "scores of the slot");
+    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / column_blocks());
+    unroll(e_, layout_.slots, most, "slots", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t slot = 0; slot < copies; ++slot) {
+        sum_up_slot({out, score, scores, value, end, value_span});
+        e_.advance(scores, layout_.groups * vlen_);
+      }
+    });
+  }
+
+  struct Columns {
+    Gp out;
+    Gp score;
+    Gp scores;
+    Gp value;
+    Gp end;
+    Gp back;  // from `end` to the start of the next columns
+  };
+
+  void sum_up_slot(const Columns& at) const {
+    const std::uint64_t blen = context_.settings.blen;
+    unroll(e_, column_blocks(), kMostCopies, "columns", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.copy(at.score, at.scores);
+        {
+          WalkLoop tiles(e_, at.value, at.end, "tiles of positions");
+          e_.emit(Op::M_MM, {at.value, at.score});
+          e_.advance(at.score, tile_.score_stride());
+          e_.advance(at.value, tile_.tile_elements());
+        }
+        e_.emit(Op::M_MM_WO, {at.out, i * blen});
+        e_.emit(Op::S_SUB_INT, {at.value, at.value, at.back}, "next columns");
+        e_.advance(at.end, blen);
+      }
+      e_.advance(at.out, copies * blen);
+    });
+  }
+
+  // ---- M_MV: all columns, head by head
+
+  // Row of the first head's output.
+  void set_output_rows(Gp head, std::uint32_t row) const {
+    if (tile_.shared_rows()) return e_.set(head, context_.row(context_.plan.heads), "outputs");
+    tile_.set_rows(head, tile_.op.to, row, "outputs");
+  }
+
+  void sum_up_heads(std::uint32_t row) const {
+    HeldGp scores(e_, "scores of the head");
+    HeldGp output(e_, "output");
+    e_.set(scores, context_.row(context_.plan.scores), "scores of the head");
+    set_output_rows(output, row);
+    unroll(e_, tile_.head_count(), kMostCopies, "heads", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        if (cache_.resident()) {
+          walk_resident(scores, row);
+        } else {
+          walk_staged(scores, row);
+        }
+        e_.emit(Op::M_MV_WO, {output, i * layout_.span * vlen_});
+        step(context_, scores, vlen_, tile_.head_count());
+      }
+      step(context_, output, copies * layout_.span * vlen_, tile_.head_count());
+    });
+  }
+
+  void walk_resident(Gp scores, std::uint32_t row) const {
+    HeldGp score(e_, "scores");
+    HeldGp value(e_, "V tile");
+    HeldGp end(e_, "end of V");
+    cache_.set_walk(value, end,
+                    context_.tile(context_.plan.value_tiles) + row * cache_.resident_stride(),
+                    tile_.token, tile_.token);
+    e_.copy(score, scores);
+    WalkLoop tiles(e_, value, end, "tiles of positions");
+    e_.emit(Op::M_MV, {score, value});
+    e_.advance(score, tile_.score_stride());
+    e_.advance(value, tile_.tile_elements());
+  }
+
+  void walk_staged(Gp scores, std::uint32_t row) const {
+    HeldGp score(e_, "scores");
+    HeldGp value(e_, "V tile");
+    HeldGp end(e_, "end of V");
+    cache_.set_region_walk(value, end, layout_.key_rows() + row, tile_.token, tile_.token);
+    HeldGp staged(e_, "tile");
+    e_.set(staged, context_.tile(context_.plan.cache_stage), "tile in use");
+    e_.copy(score, scores);
+    WalkLoop tiles(e_, value, end, "tiles of positions");
+    e_.emit(Op::H_PREFETCH_M, {staged, value, kCacheBase, kContiguous, kKeyValue});
+    e_.emit(Op::M_MV, {score, staged});
+    e_.advance(score, tile_.score_stride());
+    e_.advance(value, tile_.tile_elements());
+  }
+
+  // Each head's output in its own lanes only, then to[group] = the outputs of its slots.
+  void gather() const {
+    cut();
+    HeldGp out(e_, "attention");
+    HeldGp head(e_, "output");
+    HeldGp zeros(e_, "zeros");
+    tile_.set_rows(out, tile_.op.to, 0, "attention");
+    e_.set(zeros, context_.row(context_.plan.selectors), "zeros");
+    e_.set(head, context_.row(context_.plan.heads), "outputs head by head");
+    Loop groups(e_, layout_.groups, "groups");
+    e_.emit(Op::V_ADD_VF, {out, zeros, kZeroFp, kAllLanes}, "zeros");
+    {
+      HeldGp output(e_, "output of the slot");
+      e_.copy(output, head);
+      unroll(e_, layout_.slots, kMostCopies, "slots", [&](std::uint64_t copies, bool) {
+        for (std::uint64_t i = 0; i < copies; ++i) {
+          e_.emit(Op::V_ADD_VV, {out, out, output, kAllLanes});
+          e_.advance(output, layout_.groups * vlen_);
+        }
+      });
+    }
+    step(context_, head, vlen_, layout_.groups);
+    step(context_, out, vlen_, layout_.groups);
+  }
+
+  void cut() const {
+    e_.comment("outputs of the heads, each in its own lanes");
+    HeldGp head(e_, "output");
+    HeldGp selector(e_, "selector");
+    e_.set(selector, context_.row(context_.plan.selectors, 1), "slot selectors");
+    e_.set(head, context_.row(context_.plan.heads), "outputs head by head");
+    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / layout_.groups);
+    unroll(e_, layout_.slots, most, "slots", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        for (std::uint64_t group = 0; group < layout_.groups; ++group) {
+          e_.emit(Op::V_MUL_VV, {head, head, selector, kAllLanes});
+          e_.advance(head, vlen_);
+        }
+        e_.advance(selector, vlen_);
+      }
+    });
+  }
+
+  // ---- 1 / sum
+
+  void scale_groups() const {
+    HeldGp out(e_, "attention");
+    HeldGp scale(e_, "scales of the group");
+    tile_.set_rows(out, tile_.op.to, 0, "attention");
+    e_.set(scale, context_.row(context_.plan.group_scales), "1 / sum in the lanes of heads");
+    unroll(e_, layout_.groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_MUL_VV, {out, out, scale, kAllLanes});
+        step(context_, out, vlen_, layout_.groups);
+        step(context_, scale, vlen_, layout_.groups);
+      }
+    });
+  }
+
+  void scale_heads() const {
+    HeldGp output(e_, "output");
+    HeldGp scale(e_, "entry of 1 / sum");
+    HeldFp factor(e_, "1 / sum");
+    set_output_rows(output, 0);
+    e_.set(scale, context_.plan.head_scales.first, "entries of 1 / sum");
+    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / layout_.span);
+    unroll(e_, tile_.head_count(), most, "heads", [&](std::uint64_t copies, bool more) {
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::S_LD_FP, {factor, scale, i});
+        for (std::uint32_t row = 0; row < layout_.span; ++row) {
+          e_.emit(Op::V_MUL_VF, {output, output, factor, kAllLanes});
+          e_.advance(output, vlen_);
+        }
+      }
+      if (more) e_.advance(scale, copies);
+    });
+  }
+
+  const AttentionTile& tile_;
+  const KernelContext& context_;
+  Emitter& e_;
+  const CacheTiles& cache_;
+  const HeadLayout& layout_;
+  std::uint64_t vlen_;
+};
+
+}  // namespace
+
+void emit_value_sums(const AttentionTile& tile) {
+  ValueSums(tile).emit();
+}
+
+}  // namespace plena
