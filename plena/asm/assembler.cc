@@ -86,7 +86,7 @@ void Assembler::one_line(std::string_view text) {
   ++line_number_;
   if (line_number_ == 1) text = without_byte_order_mark(text);
   if (text.ends_with('\r')) text.remove_suffix(1);
-  Line line;
+  TextLine line;
   line.text = text;
   if (text.size() > kLongestLine) {
     report(line, {SyntaxKind::LineTooLong,
@@ -127,7 +127,7 @@ void Assembler::one_line(std::string_view text) {
   }
 }
 
-void Assembler::instruction(const Line& line, const InstructionRow& row) {
+void Assembler::instruction(const TextLine& line, const InstructionRow& row) {
   if (!dialect_.has(row.extension)) {
     const auto extension = extension_name(row.extension);
     report(line,
@@ -157,7 +157,7 @@ void Assembler::instruction(const Line& line, const InstructionRow& row) {
   if (complete && (row.op != Op::C_LOOP_START || loop_can_run(line, out))) emit(encode(out));
 }
 
-bool Assembler::loop_can_run(const Line& line, const Instruction& loop) {
+bool Assembler::loop_can_run(const TextLine& line, const Instruction& loop) {
   if (loop.rd == 0) {
     report(line, {SyntaxKind::LoopCounter, line.operands[0],
                   "gp0 cannot count a loop: it is always 0", "gp1 to gp15"});
@@ -170,7 +170,7 @@ bool Assembler::loop_can_run(const Line& line, const Instruction& loop) {
 }
 
 // semantics 2: the shortest of S_ADDI_INT, S_LUI_INT or both.
-void Assembler::load_immediate(const Line& line) {
+void Assembler::load_immediate(const TextLine& line) {
   if (!takes(line, 2, 2, "LI rd, value")) return;
   const auto rd = operands_.gp_register(line.operands[0]);
   const auto value = operands_.immediate(line.operands[1], UINT32_MAX, {});
@@ -188,7 +188,7 @@ void Assembler::load_immediate(const Line& line) {
   }
 }
 
-void Assembler::define_symbol(const Line& line) {
+void Assembler::define_symbol(const TextLine& line) {
   if (!takes(line, 2, 2, ".equ NAME, expression")) return;
   const std::string_view name = line.operands[0];
   if (!is_symbol_name(name)) {
@@ -208,7 +208,7 @@ void Assembler::define_symbol(const Line& line) {
   symbols_.add(name, {known ? *std::move(value) : Integer(), known});
 }
 
-void Assembler::raw_word(const Line& line) {
+void Assembler::raw_word(const TextLine& line) {
   if (!takes(line, 1, 1, ".word value")) return;
   const auto value = operands_.immediate(line.operands[0], UINT32_MAX, {});
   if (value) {
@@ -218,7 +218,7 @@ void Assembler::raw_word(const Line& line) {
   }
 }
 
-void Assembler::begin_region(const Line& line) {
+void Assembler::begin_region(const TextLine& line) {
   if (!takes(line, 1, 1, ".region NAME")) return;
   const std::string_view name = line.operands[0];
   if (!is_region_name(name)) {
@@ -233,7 +233,7 @@ void Assembler::begin_region(const Line& line) {
   regions.push_back({std::string(name), assembly_.program.words.size(), 0});
 }
 
-void Assembler::end_region(const Line& line) {
+void Assembler::end_region(const TextLine& line) {
   if (!takes(line, 0, 0, ".endregion")) return;
   if (open_regions_.empty()) {
     report(line, {SyntaxKind::BadRegion, line.mnemonic, "no region is open here",
@@ -244,7 +244,7 @@ void Assembler::end_region(const Line& line) {
   open_regions_.pop_back();
 }
 
-bool Assembler::takes(const Line& line, std::size_t least, std::size_t most,
+bool Assembler::takes(const TextLine& line, std::size_t least, std::size_t most,
                       std::string_view format) {
   if (line.operand_count >= least && line.operand_count <= most) return true;
   const bool missing = line.operand_count < least;
@@ -256,7 +256,7 @@ bool Assembler::takes(const Line& line, std::size_t least, std::size_t most,
   return false;
 }
 
-void Assembler::unknown_mnemonic(const Line& line) {
+void Assembler::unknown_mnemonic(const TextLine& line) {
   if (assembly_.errors.size() == kMostErrors) {  // no time for suggestions nobody sees
     ++assembly_.error_count;
     return;
@@ -273,7 +273,7 @@ void Assembler::emit(std::uint32_t word) {
   assembly_.program.lines.push_back(line_number_);
 }
 
-void Assembler::report(const Line& line, const Fault& fault) {
+void Assembler::report(const TextLine& line, const Fault& fault) {
   if (fault.message.empty()) return;  // follows from an error that was reported
   if (assembly_.errors.size() == kMostErrors) {
     ++assembly_.error_count;

@@ -70,18 +70,18 @@ class Assembler {
   };
 
   void one_line(std::string_view text);
-  void begin_region(const Line& line);
-  void end_region(const Line& line);
-  void define_symbol(const Line& line);
-  void load_immediate(const Line& line);
-  void raw_word(const Line& line);
-  void instruction(const Line& line, const InstructionRow& row);
-  bool loop_can_run(const Line& line, const Instruction& loop);
+  void begin_region(const TextLine& line);
+  void end_region(const TextLine& line);
+  void define_symbol(const TextLine& line);
+  void load_immediate(const TextLine& line);
+  void raw_word(const TextLine& line);
+  void instruction(const TextLine& line, const InstructionRow& row);
+  bool loop_can_run(const TextLine& line, const Instruction& loop);
 
-  bool takes(const Line& line, std::size_t least, std::size_t most, std::string_view format);
-  void unknown_mnemonic(const Line& line);
+  bool takes(const TextLine& line, std::size_t least, std::size_t most, std::string_view format);
+  void unknown_mnemonic(const TextLine& line);
   void emit(std::uint32_t word);
-  void report(const Line& line, const Fault& fault);
+  void report(const TextLine& line, const Fault& fault);
   void report(SyntaxKind kind, SourcePlace place, std::string message, std::string hint);
 
   Dialect dialect_;

@@ -149,7 +149,7 @@ void Formatter::refuse(std::string message) {
 }
 
 // The instruction or directive without indentation and comment.
-std::string Formatter::code(const Line& line) const {
+std::string Formatter::code(const TextLine& line) const {
   const Mnemonic* mnemonic = mnemonics_.find(line.mnemonic);
   const char* begin = line.mnemonic.data();
   const char* end =
@@ -173,7 +173,7 @@ void Formatter::one_line(std::string_view text, std::string& out) {
   if (text.find('\0') != std::string_view::npos) return refuse("a NUL byte: this is not text");
   const std::string_view original = text;
   if (line_number_ == 1) text = without_byte_order_mark(text);
-  const Line line = scan_line(text);
+  const TextLine line = scan_line(text);
   if (line.mnemonic.empty() && line.comment.empty()) {
     if (blank_pending_ || !any_written_ || !original.empty()) changed_ = true;
     blank_pending_ = any_written_;

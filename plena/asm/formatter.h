@@ -36,7 +36,7 @@ class Formatter {
  private:
   void one_line(std::string_view text, std::string& out);
   void refuse(std::string message);
-  [[nodiscard]] std::string code(const Line& line) const;
+  [[nodiscard]] std::string code(const TextLine& line) const;
 
   std::string source_name_;
   MnemonicTable mnemonics_;

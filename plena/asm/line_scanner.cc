@@ -37,7 +37,7 @@ std::string_view between(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-void add_operand(Line& line, std::string_view operand) {
+void add_operand(TextLine& line, std::string_view operand) {
   if (line.operand_count < kOperandSlots) line.operands[line.operand_count] = operand;
   ++line.operand_count;
 }
@@ -60,7 +60,7 @@ const char* operand_end(const char*& at, const char* end) {
 }
 
 // Operands from `at` to the comment or the end; returns where they end.
-const char* scan_operands(Line& line, const char* at, const char* end) {
+const char* scan_operands(TextLine& line, const char* at, const char* end) {
   const char* after_comma = at;
   for (;;) {
     at = skip_space(at, end);
@@ -77,8 +77,8 @@ const char* scan_operands(Line& line, const char* at, const char* end) {
 
 }  // namespace
 
-Line scan_line(std::string_view text) {
-  Line line;
+TextLine scan_line(std::string_view text) {
+  TextLine line;
   line.text = text;
   const char* at = text.data();
   const char* end = at + text.size();

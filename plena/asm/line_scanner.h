@@ -10,7 +10,7 @@ namespace plena {
 /// One more than any instruction has, so that the first operand too many has a place.
 inline constexpr std::size_t kOperandSlots = 6;
 
-struct Line {
+struct TextLine {
   std::string_view text;      // without its line end
   std::string_view mnemonic;  // empty: nothing but perhaps a comment
   std::array<std::string_view, kOperandSlots> operands;
@@ -18,6 +18,6 @@ struct Line {
   std::string_view comment;       // with its marker: `; …`, `# …` or `// …`
 };
 
-Line scan_line(std::string_view text);
+TextLine scan_line(std::string_view text);
 
 }  // namespace plena

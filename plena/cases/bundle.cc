@@ -21,10 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string join(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
 // ------------------------------------------------------------ files, plain or packed
 
 Result<Bytes> unpack_zstd(const Bytes& packed, const std::string& path) {
@@ -57,7 +53,7 @@ Result<Bytes> read_maybe_packed(const std::string& path) {
 
 Result<Bytes> read_input(const std::string& folder, const json& files, const char* key) {
   if (!files.contains(key) || files.at(key).is_null()) return Bytes{};
-  return read_maybe_packed(join(folder, files.at(key).get<std::string>()));
+  return read_maybe_packed(path_in(folder, files.at(key).get<std::string>()));
 }
 
 // ------------------------------------------------------------ parts of bundle.json
@@ -71,7 +67,7 @@ std::string without_nan(std::string text) {
 }
 
 Result<Settings> read_settings(const std::string& folder, const json& doc) {
-  auto loaded = load_settings(join(folder, doc.at("files").at("settings").get<std::string>()),
+  auto loaded = load_settings(path_in(folder, doc.at("files").at("settings").get<std::string>()),
                               "transactional");
   if (!loaded) return forward_error(loaded);
   const json& arguments = doc.at("command_line_args");
@@ -101,7 +97,7 @@ Result<std::vector<BundleDump>> read_dumps(const std::string& folder, const json
   std::vector<BundleDump> out;
   for (const auto& [name, memory] : kNames) {
     if (!dumps.contains(name)) continue;
-    auto bytes = read_maybe_packed(join(folder, dumps.at(name).at("file").get<std::string>()));
+    auto bytes = read_maybe_packed(path_in(folder, dumps.at(name).at("file").get<std::string>()));
     if (!bytes) return forward_error(bytes);
     out.push_back(
         {memory, std::move(*bytes), dumps.at(name).value("full_bytes", std::uint64_t{0})});
@@ -156,7 +152,7 @@ Result<std::vector<std::uint64_t>> golden_addresses(const std::string& folder, c
   if (space != "vram")
     return consecutive(whole_number_at(golden, (space + "_address").c_str()), count);
   if (golden.contains("addresses_file"))
-    return listed_addresses(join(folder, golden.at("addresses_file").get<std::string>()));
+    return listed_addresses(path_in(folder, golden.at("addresses_file").get<std::string>()));
   return block_addresses(golden, count);
 }
 
@@ -167,7 +163,7 @@ MemoryKind golden_memory(const std::string& space) {
 
 Result<GoldenTensor> read_golden(const std::string& folder, const json& golden) {
   GoldenTensor out;
-  auto array = read_npy(join(folder, golden.at("file").get<std::string>()));
+  auto array = read_npy(path_in(folder, golden.at("file").get<std::string>()));
   if (!array) return forward_error(array);
   out.values = array->to_f64();
   const auto space = golden.at("space").get<std::string>();
@@ -211,7 +207,7 @@ Status read_inputs(const std::string& folder, const json& files, Bundle& out) {
     if (!bytes) return tl::unexpected(bytes.error());
     *to = std::move(*bytes);
   }
-  const std::string path = join(folder, files.at("program").get<std::string>());
+  const std::string path = path_in(folder, files.at("program").get<std::string>());
   auto text = read_maybe_packed(path);
   if (!text) return tl::unexpected(text.error());
   out.program.assign(text->begin(), text->end());
@@ -334,11 +330,11 @@ void compare_counts(const Bundle& bundle, const EmulatorRun& run, std::vector<st
 
 bool is_bundle_folder(const std::string& folder) {
   std::error_code ignored;
-  return std::filesystem::exists(join(folder, "bundle.json"), ignored);
+  return std::filesystem::exists(path_in(folder, "bundle.json"), ignored);
 }
 
 Result<Bundle> load_bundle(const std::string& folder) {
-  const std::string path = join(folder, "bundle.json");
+  const std::string path = path_in(folder, "bundle.json");
   auto text = read_text(path);
   if (!text) return forward_error(text);
   return with_json_errors(path, [&]() -> Result<Bundle> {

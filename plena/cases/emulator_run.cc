@@ -49,7 +49,7 @@ class Meter final : public Observer {
     if (next_ != nullptr) next_->retired(machine, pc, i);
   }
   void moved_row(const HbmRow& row) override {
-    const HbmTraffic traffic = emulator_traffic(row);
+    const EmulatorTraffic traffic = emulator_traffic(row);
     read += traffic.read;
     written += traffic.written;
     if (next_ != nullptr) next_->moved_row(row);
@@ -111,7 +111,7 @@ Status load_images(const EmulatorInputs& inputs, Machine& machine) {
 
 }  // namespace
 
-HbmTraffic emulator_traffic(const HbmRow& row) {
+EmulatorTraffic emulator_traffic(const HbmRow& row) {
   const std::uint64_t moved = block_bytes(row.element_address, row.element_bytes) +
                               block_bytes(row.scale_address, row.scale_bytes);
   return {moved, row.write ? moved : 0};

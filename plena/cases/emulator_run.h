@@ -61,11 +61,11 @@ Result<EmulatorRun> run_emulator(const EmulatorInputs& inputs, const EmulatorOpt
 
 /// Bytes one row of a transfer moves, in whole 64-byte blocks: of elements and, separately, of
 /// scales. A block that is written is read first.
-struct HbmTraffic {
+struct EmulatorTraffic {
   std::uint64_t read = 0;
   std::uint64_t written = 0;
 };
-HbmTraffic emulator_traffic(const HbmRow& row);
+EmulatorTraffic emulator_traffic(const HbmRow& row);
 
 /// Cycles of one instruction without its memory traffic, from the settings' LATENCY entries
 /// (dialect-plena-rs.md 7). H-type instructions cost what the memory model says: 0 here.

@@ -1,6 +1,8 @@
-// Parsing of JSON inputs with the library's exceptions turned into errors that name the file.
+// Names of files of a case, and parsing of JSON inputs with the library's exceptions turned into
+// errors that name the file.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -10,6 +12,10 @@
 #include "plena/base/error.h"
 
 namespace plena {
+
+inline std::string path_in(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
 
 /// parse() works on JSON and returns a Result; what it throws becomes a Format error.
 template <class Parse>

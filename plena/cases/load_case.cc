@@ -13,10 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string join(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
 Result<Bytes> read_optional(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return Bytes{};
@@ -73,11 +69,11 @@ void read_expectation(const json& doc, Case& out) {
 
 bool is_case_folder(const std::string& folder) {
   std::error_code ignored;
-  return std::filesystem::exists(join(folder, "case.json"), ignored);
+  return std::filesystem::exists(path_in(folder, "case.json"), ignored);
 }
 
 Result<Case> load_case(const std::string& folder) {
-  const std::string path = join(folder, "case.json");
+  const std::string path = path_in(folder, "case.json");
   auto text = read_text(path);
   if (!text) return forward_error(text);
   return with_json_errors(path, [&]() -> Result<Case> {
@@ -85,7 +81,7 @@ Result<Case> load_case(const std::string& folder) {
     Case out;
     out.name = doc.at("name").get<std::string>();
     out.description = doc.value("description", "");
-    auto settings = load_settings(join(folder, doc.at("settings").get<std::string>()));
+    auto settings = load_settings(path_in(folder, doc.at("settings").get<std::string>()));
     if (!settings) return forward_error(settings);
     out.settings = settings->settings;
     auto dialect = Dialect::parse(doc.at("isa").get<std::string>());
@@ -93,12 +89,12 @@ Result<Case> load_case(const std::string& folder) {
     out.dialect = *dialect;
     read_expectation(doc, out);
 
-    auto words = read_mem_file(join(folder, "program.mem"));
+    auto words = read_mem_file(path_in(folder, "program.mem"));
     if (!words) return forward_error(words);
     out.words = std::move(*words);
     out.assembly_matches = doc.at("asm_matches").get<bool>();
     if (out.assembly_matches) {
-      auto assembly = read_text(join(folder, "program.asm"));
+      auto assembly = read_text(path_in(folder, "program.asm"));
       if (!assembly) return forward_error(assembly);
       out.assembly = std::move(*assembly);
     }
@@ -107,9 +103,9 @@ Result<Case> load_case(const std::string& folder) {
     if (!shape) return tl::unexpected(shape.error());
     const auto segments = [&](const char* key,
                               const char* file) -> Result<std::vector<CaseSegment>> {
-      auto blob = read_optional(join(folder, file));
+      auto blob = read_optional(path_in(folder, file));
       if (!blob) return forward_error(blob);
-      return read_segments(doc.at(key), *blob, *shape, join(folder, file));
+      return read_segments(doc.at(key), *blob, *shape, path_in(folder, file));
     };
     auto initial = segments("init", "init.bin");
     if (!initial) return forward_error(initial);

@@ -163,7 +163,7 @@ void StageProfile::retired(const Machine& machine, std::uint64_t pc,
 }
 
 void StageProfile::moved_row(const HbmRow& row) {
-  const HbmTraffic traffic = emulator_traffic(row);
+  const EmulatorTraffic traffic = emulator_traffic(row);
   change(pc_, [&](Usage& usage) {
     usage.hbm_read += traffic.read;
     usage.hbm_written += traffic.written;

@@ -22,7 +22,7 @@ struct DramOptions {
   double tolerance = 0.5;
 };
 
-struct Tally {
+struct StreamTally {
   std::size_t passed = 0;
   std::size_t failed = 0;
   nlohmann::ordered_json reports = nlohmann::ordered_json::array();
@@ -48,7 +48,7 @@ Result<std::vector<dram::StreamCase>> choose(std::vector<dram::StreamCase> cases
 }
 
 Status run_case(const dram::StreamCase& stream, const DramOptions& options, const Context& context,
-                Tally& tally) {
+                StreamTally& tally) {
   auto policy = dram::stream_policy(stream, options.policy);
   if (!policy) return tl::unexpected<Error>(policy.error());
   auto result = dram::run_stream(stream, *policy, {.interrupted = &interrupted()});
@@ -72,7 +72,7 @@ Result<int> run_streams(const DramOptions& options, const Context& context) {
   if (!loaded) return forward_error(loaded);
   auto cases = choose(std::move(*loaded), options.names);
   if (!cases) return forward_error(cases);
-  Tally tally;
+  StreamTally tally;
   for (const dram::StreamCase& stream : *cases) {
     if (auto ran = run_case(stream, options, context, tally); !ran)
       return tl::unexpected<Error>(ran.error());

@@ -134,7 +134,7 @@ void check_four_activates(DramPreset preset, const ConstraintRule& rule,
                           std::set<std::string>& tested) {
   ASSERT_EQ(rule.previous, Command::Activate) << rule.text;
   ASSERT_EQ(rule.next, Command::Activate) << rule.text;
-  ASSERT_EQ(rule.scope, testing::Scope::PseudoChannel) << rule.text;
+  ASSERT_EQ(rule.scope, testing::ConstraintScope::PseudoChannel) << rule.text;
   preset.timings.nRRDS = 2;
   preset.timings.nRRDL = 2;
   EXPECT_EQ(fifth_activate<S>(preset), rule.start_to_start) << rule.text;

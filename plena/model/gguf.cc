@@ -18,7 +18,7 @@ using nlohmann::json;
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 24;  // of a metadata array
-constexpr std::uint32_t kMostDimensions = 4;
+constexpr std::uint32_t kMostGgufDimensions = 4;
 constexpr std::uint64_t kDefaultAlignment = 32;
 
 // Numbers of the file format.
@@ -185,7 +185,7 @@ class Reader {
     TensorEntry entry;
     entry.name = take_string();
     const auto dimensions = take<std::uint32_t>();
-    if (dimensions < 1 || dimensions > kMostDimensions) {
+    if (dimensions < 1 || dimensions > kMostGgufDimensions) {
       return reject(fmt::format("a tensor has {} dimensions", dimensions));
     }
     for (std::uint32_t i = 0; i < dimensions; ++i) entry.shape.push_back(take<std::uint64_t>());

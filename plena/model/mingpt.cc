@@ -16,11 +16,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostDimensions = 8;
+constexpr std::size_t kMostTensorDimensions = 8;
 
 // The shape of a tensor whose elements take `bytes` bytes.
 std::optional<std::vector<std::uint64_t>> read_shape(const json& list, std::uint64_t bytes) {
-  if (!list.is_array() || list.size() > kMostDimensions) return {};
+  if (!list.is_array() || list.size() > kMostTensorDimensions) return {};
   std::vector<std::uint64_t> shape;
   std::uint64_t expected = sizeof(float);
   for (const json& size : list) {

@@ -15,7 +15,7 @@ namespace {
 
 // Elements converted at a time. A power of two not above a touched chunk of any SparseMemory, so
 // that a piece is either inside one chunk or a whole number of them.
-constexpr std::uint64_t kPiece = 1U << 12;
+constexpr std::uint64_t kSparsePiece = 1U << 12;
 
 // Under rs-memories an FP image holds binary16, whatever the memory holds (dialect-plena-rs.md 0).
 Bytes from_binary16(const Machine& machine, std::span<const std::uint8_t> image) {
@@ -53,9 +53,10 @@ Status load_npy(Machine& machine, const MemorySpec& spec) {
   const auto format = float_format(machine, spec.memory);
   const std::size_t unit = machine.file_element_bytes(spec.memory);
   Bytes bytes;
-  for (std::uint64_t at = 0; at < array->size(); at += kPiece) {
+  for (std::uint64_t at = 0; at < array->size(); at += kSparsePiece) {
     bytes.clear();
-    for (const double number : array_numbers(*array, at, std::min(kPiece, array->size() - at))) {
+    for (const double number :
+         array_numbers(*array, at, std::min(kSparsePiece, array->size() - at))) {
       const auto bits = bits_of_number(format, array->type, number);
       if (!bits) {
         return fail(ErrorCode::Format, "{} holds {:.0f} at index {}, which {} cannot hold",
@@ -173,7 +174,7 @@ Status dump_memory(const Machine& machine, const MemorySpec& spec,
       at += zeros;
       continue;
     }
-    const std::uint64_t piece = std::min(end, (at / kPiece + 1) * kPiece) - at;
+    const std::uint64_t piece = std::min(end, (at / kSparsePiece + 1) * kSparsePiece) - at;
     const auto bytes = machine.read_elements(spec.memory, at, piece);
     if (!bytes) return tl::unexpected(bytes.error());
     const auto written = writer->append(format ? to_f32_bytes(*bytes, unit, *format) : *bytes);

@@ -42,11 +42,12 @@ bool is_digit(char c) {
 }  // namespace
 
 // Recursive descent that writes postfix steps as it goes.
-class ExpressionParser {
+class CycleExpressionParser {
  public:
-  ExpressionParser(std::string_view text, const SourcePlace& place) : text_(text), place_(place) {}
+  CycleExpressionParser(std::string_view text, const SourcePlace& place)
+      : text_(text), place_(place) {}
 
-  Result<Expression> parse() {
+  Result<CycleExpression> parse() {
     if (auto ok = sum(); !ok) return tl::unexpected(ok.error());
     if (!at_end()) return error(fmt::format("unexpected `{}`", text_.substr(at_, 1)));
     result_.text_ = text_;
@@ -56,7 +57,7 @@ class ExpressionParser {
   }
 
  private:
-  using Step = Expression::Step;
+  using Step = CycleExpression::Step;
 
   // Each level of nesting costs a few frames of the stack.
   static constexpr int kDeepest = 50;
@@ -208,19 +209,19 @@ class ExpressionParser {
   const SourcePlace& place_;
   std::size_t at_ = 0;
   int depth_ = 0;
-  Expression result_;
+  CycleExpression result_;
 };
 
-Result<Expression> Expression::parse(std::string_view text, const SourcePlace& place) {
-  return ExpressionParser(text, place).parse();
+Result<CycleExpression> CycleExpression::parse(std::string_view text, const SourcePlace& place) {
+  return CycleExpressionParser(text, place).parse();
 }
 
-tl::unexpected<Error> Expression::error(std::string message) const {
+tl::unexpected<Error> CycleExpression::error(std::string message) const {
   return tl::unexpected(
       Error{ErrorCode::Settings, fmt::format("`{}`: {}", text_, message), place_, {}});
 }
 
-Result<std::int64_t> Expression::evaluate(const CostNames& names) const {
+Result<std::int64_t> CycleExpression::evaluate(const CostNames& names) const {
   std::vector<std::int64_t> stack;
   const auto pop = [&] {
     const std::int64_t top = stack.back();

@@ -21,13 +21,13 @@ struct CostNames {
   std::int64_t lanes = 0;              // LANES: candidates of a V_TOPK
 };
 
-class Expression {
+class CycleExpression {
  public:
   /// Operators + - * / %, parentheses, the names BLEN MLEN HLEN VLEN H LANES, and the functions
   /// min(a, b), max(a, b), ceil_div(a, b), ceil_log2(a) and setting(NAME, otherwise): the
   /// settings' LATENCY entry NAME, or `otherwise` where it is absent or 0. `place` is where the
   /// text's first character stands; an error points into it.
-  static Result<Expression> parse(std::string_view text, const SourcePlace& place);
+  static Result<CycleExpression> parse(std::string_view text, const SourcePlace& place);
 
   /// An overflow, a division by 0 or a logarithm of less than 1 is an error at the expression.
   [[nodiscard]] Result<std::int64_t> evaluate(const CostNames& names) const;
@@ -36,7 +36,7 @@ class Expression {
   [[nodiscard]] const SourcePlace& place() const { return place_; }
 
  private:
-  friend class ExpressionParser;
+  friend class CycleExpressionParser;
 
   enum class Step : std::uint8_t {
     Number,

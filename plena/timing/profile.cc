@@ -12,7 +12,7 @@ namespace plena {
 namespace {
 
 // The value of one expression, which lies in `smallest` … `largest`.
-Result<std::uint32_t> cycles(const Expression& expression, const CostNames& names,
+Result<std::uint32_t> cycles(const CycleExpression& expression, const CostNames& names,
                              std::int64_t smallest, std::int64_t largest, std::string_view what,
                              std::string_view mnemonic) {
   const auto value = expression.evaluate(names);

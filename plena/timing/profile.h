@@ -34,10 +34,10 @@ enum class MemoryRules : std::uint8_t {
 
 /// What the instructions of one class cost.
 struct ClassCost {
-  Expression latency;   // cycles from issue to result; beside the memory's, for H-type
-  Expression interval;  // cycles until the unit takes the next one
-  std::optional<Expression> latency_into_f0;  // of arithmetic and reductions with rd = f0
-  std::optional<double> picojoules;           // an instruction
+  CycleExpression latency;   // cycles from issue to result; beside the memory's, for H-type
+  CycleExpression interval;  // cycles until the unit takes the next one
+  std::optional<CycleExpression> latency_into_f0;  // of arithmetic and reductions with rd = f0
+  std::optional<double> picojoules;                // an instruction
 };
 
 struct TimingProfile {

@@ -223,7 +223,7 @@ class ProfileReader {
     cost.latency = std::move(**latency);
     auto interval = expression(table, "interval");
     if (!interval) return tl::unexpected(interval.error());
-    cost.interval = *interval ? std::move(**interval) : *Expression::parse("1", {});
+    cost.interval = *interval ? std::move(**interval) : *CycleExpression::parse("1", {});
     auto into_f0 = expression(table, "latency_into_f0");
     if (!into_f0) return tl::unexpected(into_f0.error());
     cost.latency_into_f0 = std::move(*into_f0);
@@ -260,9 +260,10 @@ class ProfileReader {
   }
 
   // The expression under `key`, a string or a plain number, or nothing.
-  Result<std::optional<Expression>> expression(const toml::table& table, std::string_view key) {
+  Result<std::optional<CycleExpression>> expression(const toml::table& table,
+                                                    std::string_view key) {
     const toml::node* node = table.get(key);
-    if (node == nullptr) return std::optional<Expression>();
+    if (node == nullptr) return std::optional<CycleExpression>();
     SourcePlace place = place_of(node->source().begin);
     std::string text;
     if (const auto number = node->value_exact<std::int64_t>()) {
@@ -274,7 +275,7 @@ class ProfileReader {
       return error_at(*node, fmt::format("{} is an integer expression in quotes", key),
                       fmt::format(R"({} = "9 + 2*BLEN")", key));
     }
-    auto parsed = Expression::parse(text, place);
+    auto parsed = CycleExpression::parse(text, place);
     if (!parsed) return tl::unexpected(parsed.error());
     return std::optional(std::move(*parsed));
   }

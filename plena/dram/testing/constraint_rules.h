@@ -21,7 +21,7 @@
 namespace plena::dram::testing {
 
 /// The scopes of the table. "Other stack id" is the one beside the next command's.
-enum class Scope : std::uint8_t {
+enum class ConstraintScope : std::uint8_t {
   Channel,
   PseudoChannel,
   Stack,
@@ -34,7 +34,7 @@ inline constexpr std::array<const char*, 6> kScopeNames = {
 
 struct ConstraintRule {
   std::string text;  // the row, for messages
-  Scope scope;
+  ConstraintScope scope;
   Command previous;
   Command next;
   unsigned nth_previous = 1;
@@ -79,7 +79,7 @@ inline std::vector<ConstraintRule> load_constraint_rules(const std::string& path
     const auto ticks = [&](std::size_t field) {
       return static_cast<Tick>(std::lround(std::stod(fields[field]) * preset.ticks_per_ck));
     };
-    const auto scope = static_cast<Scope>(
+    const auto scope = static_cast<ConstraintScope>(
         std::find(kScopeNames.begin(), kScopeNames.end(), fields[1]) - kScopeNames.begin());
     for (const Command previous : commands_of(fields[2])) {
       for (const Command next : commands_of(fields[3])) {
@@ -100,28 +100,28 @@ inline std::vector<ConstraintRule> load_constraint_rules(const std::string& path
 }
 
 /// Which instance of a scope a bank belongs to, as the earlier command of a pair sees it.
-inline unsigned instance_of_previous(Scope scope, Standard standard, unsigned bank) {
+inline unsigned instance_of_previous(ConstraintScope scope, Standard standard, unsigned bank) {
   const BankCoordinates at = coordinates(standard, bank);
   const unsigned stack = 2 * at.pseudo_channel + at.stack;
   switch (scope) {
-    case Scope::Channel:
+    case ConstraintScope::Channel:
       return 0;
-    case Scope::PseudoChannel:
+    case ConstraintScope::PseudoChannel:
       return at.pseudo_channel;
-    case Scope::Stack:
-    case Scope::OtherStack:
+    case ConstraintScope::Stack:
+    case ConstraintScope::OtherStack:
       return stack;
-    case Scope::Group:
+    case ConstraintScope::Group:
       return 4 * stack + at.group;
-    case Scope::Bank:
+    case ConstraintScope::Bank:
       break;
   }
   return bank;
 }
 /// The same as the later command sees it.
-inline unsigned instance_of_next(Scope scope, Standard standard, unsigned bank) {
+inline unsigned instance_of_next(ConstraintScope scope, Standard standard, unsigned bank) {
   const unsigned instance = instance_of_previous(scope, standard, bank);
-  return scope == Scope::OtherStack ? instance ^ 1 : instance;
+  return scope == ConstraintScope::OtherStack ? instance ^ 1 : instance;
 }
 
 /// Reads commands in order and says which rule the first bad one breaks.
@@ -197,7 +197,7 @@ class ConstraintChecker {
   void remember(const CommandRecord& command) {
     constexpr Tick kLongAgo = -1'000'000'000;
     for (std::size_t i = 0; i < kScopeNames.size(); ++i) {
-      const auto scope = static_cast<Scope>(i);
+      const auto scope = static_cast<ConstraintScope>(i);
       const unsigned instance = instance_of_previous(scope, preset_.standard, command.bank);
       auto [entry, fresh] = last_.try_emplace({command.channel, command.command, scope, instance});
       auto& last = entry->second;
@@ -213,7 +213,8 @@ class ConstraintChecker {
   std::map<Command, std::vector<ConstraintRule>> rules_;  // by the next command
   DramPreset preset_;
   // Ticks of the last four commands by channel, command, scope and its instance, latest first.
-  std::map<std::tuple<std::uint32_t, Command, Scope, unsigned>, std::array<Tick, 4>> last_;
+  std::map<std::tuple<std::uint32_t, Command, ConstraintScope, unsigned>, std::array<Tick, 4>>
+      last_;
   std::map<std::uint32_t, OpenRows> open_;
 };
 

@@ -101,8 +101,8 @@ class TickByTick {
                     .column = column,
                     .row = row});
     for (std::size_t scope = 0; scope < kScopeNames.size(); ++scope) {
-      const unsigned instance =
-          instance_of_previous(static_cast<Scope>(scope), settings_.preset.standard, bank);
+      const unsigned instance = instance_of_previous(static_cast<ConstraintScope>(scope),
+                                                     settings_.preset.standard, bank);
       Last& last = last_[static_cast<std::size_t>(command)][scope][instance];
       last = {now_, last[0], last[1], last[2]};
     }

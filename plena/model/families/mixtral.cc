@@ -5,8 +5,8 @@ namespace plena {
 
 namespace {
 
-void bind_experts(WeightReader& weights, const std::string& prefix, const ModelConfig& sizes,
-                  LayerWeights& layer) {
+void bind_mixtral_experts(WeightReader& weights, const std::string& prefix,
+                          const ModelConfig& sizes, LayerWeights& layer) {
   layer.router = weights.linear(prefix + "gate", sizes.experts.count, sizes.hidden);
   for (std::uint32_t i = 0; i < sizes.experts.count && weights.ok(); ++i) {
     const std::string expert = fmt::format("{}experts.{}.", prefix, i);
@@ -39,7 +39,7 @@ void import_mixtral(ConfigReader& config, WeightReader& weights, Model& model) {
     layer.attention_norm = weights.norm(prefix + "input_layernorm", sizes.hidden);
     bind_attention(weights, prefix + "self_attn.", sizes, {}, layer);
     layer.ffn_norm = weights.norm(prefix + "post_attention_layernorm", sizes.hidden);
-    bind_experts(weights, prefix + "block_sparse_moe.", sizes, layer);
+    bind_mixtral_experts(weights, prefix + "block_sparse_moe.", sizes, layer);
     model.layers.push_back(std::move(layer));
   }
 }
