@@ -141,7 +141,7 @@ void HbmCodec::decode(const std::uint8_t* elements, const std::uint8_t* scales, 
   const std::size_t step = std::max<std::size_t>(kPiece, hbm_.block);  // whole blocks
   for (std::size_t i = 0; i < n;) {
     if (kernel_fits) {
-      i += decoder_(elements + i, scales + i / hbm_.block, hbm_.block, n - i,
+      i += decoder_(elements + i * hbm_.width() / 8, scales + i / hbm_.block, hbm_.block, n - i,
                     element_at(sram_, out, i));
     }
     const std::size_t end = kernel_fits ? std::min(n, (i / step + 1) * step) : n;

@@ -23,6 +23,8 @@ namespace plena::HWY_NAMESPACE {
 #if PLENA_HWY_HAS_FMA
 namespace hn = hwy::HWY_NAMESPACE;
 
+namespace encoding {
+
 using F32 = hn::Repartition<float, Bytes>;
 using I32 = hn::RebindToSigned<Doublewords>;
 using I16 = hn::RebindToSigned<Words>;
@@ -303,9 +305,11 @@ BlockEncoder encoder_of(ElementType element) {
   return nullptr;
 }
 
-BlockEncoder encoder(ElementType element, ElementType sram) {
+BlockEncoder choose(ElementType element, ElementType sram) {
   return sram == kBf16 ? encoder_of<Bf16Row>(element) : encoder_of<F32Row>(element);
 }
+
+}  // namespace encoding
 #endif  // PLENA_HWY_HAS_FMA
 }  // namespace plena::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -318,11 +322,11 @@ BlockEncoder simd_block_encoder(SimdTarget target, DataType hbm, ElementType sra
   switch (target) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
-      return N_AVX2::encoder(hbm.element, sram);
+      return N_AVX2::encoding::choose(hbm.element, sram);
 #endif
 #if HWY_TARGETS & HWY_AVX3
     case SimdTarget::Avx512:
-      return N_AVX3::encoder(hbm.element, sram);
+      return N_AVX3::encoding::choose(hbm.element, sram);
 #endif
     default:
       return nullptr;

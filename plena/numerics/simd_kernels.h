@@ -17,7 +17,7 @@ const MatrixKernels* simd_matrix_kernels(SimdTarget target, ElementType format);
 
 /// Decodes MX elements to SRAM values from the start of a row, which lies on a block, with `scales`
 /// at the first one's scale byte. Returns how many elements it has done: it stops before elements
-/// that need rounding or are NaN, and before what does not fill a vector.
+/// that need rounding, infinities and NaN.
 using BlockDecoder = std::size_t (*)(const std::uint8_t* elements, const std::uint8_t* scales,
                                      std::uint32_t block, std::size_t n, void* out);
 

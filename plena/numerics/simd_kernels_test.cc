@@ -15,6 +15,7 @@
 #include "plena/numerics/float_format.h"
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/packed_bits.h"
 #include "plena/numerics/simd_target.h"
 #include "plena/numerics/vector_kernels.h"
 
@@ -383,7 +384,7 @@ class SimdHbmCodec : public ::testing::TestWithParam<SimdTarget> {
 
 TEST_P(SimdHbmCodec, DecodesAsThePortableOneFromAnyPlaceAndOfAnyLength) {
   std::mt19937 random(23);
-  for (const ElementType element : {kE4M3, kE5M2, kE2M1, ElementType::integer(8)}) {
+  for (const ElementType element : kElements) {
     for (const ElementType sram : {kBf16, kFp32, kFp16}) {
       for (const std::uint32_t block : {8, 16, 24, 32, 64, 128, 256}) {
         const DataType type = DataType::mx(element, block);
@@ -397,47 +398,54 @@ TEST_P(SimdHbmCodec, DecodesAsThePortableOneFromAnyPlaceAndOfAnyLength) {
   }
 }
 
-TEST_P(SimdHbmCodec, DecodesEveryE4m3CodeWithEveryScaleAsThePortableOne) {
-  const DataType type = DataType::mx(kE4M3, 8);
-  for (const ElementType sram : {kBf16, kFp32}) {
-    const HbmCodec ours(type, sram, GetParam()), portable(type, sram, SimdTarget::Portable);
-    for (unsigned scale = 0; scale < 256; ++scale) {
-      std::vector<std::uint8_t> elements(512), scales(64, static_cast<std::uint8_t>(scale));
-      for (std::size_t i = 0; i < 512; ++i) {
-        // The second half without NaNs, so that no vector of it is left to the slow path for them.
-        const auto code = static_cast<std::uint8_t>(i);
-        elements[i] = i >= 256 && (code & 0x7F) == 0x7F ? 0 : code;
+TEST_P(SimdHbmCodec, DecodesEveryCodeWithEveryScaleAsThePortableOne) {
+  for (const ElementType element : kElements) {
+    const DataType type = DataType::mx(element, 8);
+    const std::uint32_t codes = 1U << type.width();
+    for (const ElementType sram : {kBf16, kFp32}) {
+      const HbmCodec ours(type, sram, GetParam()), portable(type, sram, SimdTarget::Portable);
+      for (unsigned scale = 0; scale < 256; ++scale) {
+        std::vector<std::uint8_t> elements(512), scales(64, static_cast<std::uint8_t>(scale));
+        for (std::uint32_t i = 0; i < 512; ++i) {
+          // The second half without infinities and NaNs, so that no vector of it is left to the
+          // slow path for them.
+          const bool special = !std::isfinite(element_value(element, i % codes, true));
+          const std::uint32_t code = i >= 256 && special ? 0 : i % codes;
+          write_packed(elements.data(), std::uint64_t{i} * type.width(), type.width(), code);
+        }
+        Row out(sram, 512), expected(sram, 512);
+        ours.decode(elements.data(), scales.data(), 0, 512, out.bytes());
+        portable.decode(elements.data(), scales.data(), 0, 512, expected.bytes());
+        ASSERT_EQ(out, expected) << "width " << type.width() << " scale " << scale;
       }
-      Row out(sram, 512), expected(sram, 512);
-      ours.decode(elements.data(), scales.data(), 0, 512, out.bytes());
-      portable.decode(elements.data(), scales.data(), 0, 512, expected.bytes());
-      ASSERT_EQ(out, expected) << "scale " << scale;
     }
   }
 }
 
-// Blocks of +0 and -0 among others, under scales that are beyond the range for numbers.
+// Blocks of zeros among others, under scales that are beyond the range for numbers.
 TEST_P(SimdHbmCodec, DecodesBlocksOfZerosUnderAnyScaleAsThePortableOne) {
   std::mt19937 random(29);
-  constexpr std::array<std::uint8_t, 6> kFarScales = {0, 1, 9, 245, 254, 255};
-  for (const std::uint32_t block : {8, 16, 32, 128}) {
-    const DataType type = DataType::mx(kE4M3, block);
-    for (const ElementType sram : {kBf16, kFp32}) {
-      const HbmCodec ours(type, sram, GetParam()), portable(type, sram, SimdTarget::Portable);
-      for (int round = 0; round < 50; ++round) {
-        std::vector<std::uint8_t> elements(1024), scales(1024 / block, 127);
-        for (std::size_t i = 0; i < elements.size(); ++i) {
-          const bool zeros = random() % 4 != 0;
-          if (i % block == 0 && zeros) scales[i / block] = kFarScales[random() % 6];
-          elements[i] = static_cast<std::uint8_t>(random() % 0x7F);
-          if (scales[i / block] != 127) elements[i] = random() % 2 == 0 ? 0x00 : 0x80;
+  constexpr std::array<std::uint8_t, 7> kFarScales = {0, 1, 9, 30, 245, 254, 255};
+  for (const ElementType element : kElements) {
+    for (const std::uint32_t block : {8, 16, 32, 128}) {
+      const DataType type = DataType::mx(element, block);
+      const std::size_t block_bytes = block * type.width() / 8;
+      for (const ElementType sram : {kBf16, kFp32}) {
+        const HbmCodec ours(type, sram, GetParam()), portable(type, sram, SimdTarget::Portable);
+        for (int round = 0; round < 20; ++round) {
+          std::vector<std::uint8_t> elements(1024 * type.width() / 8), scales(1024 / block, 127);
+          for (std::size_t i = 0; i < elements.size(); ++i) {
+            const std::size_t of = i / block_bytes;
+            if (i % block_bytes == 0 && random() % 4 != 0) scales[of] = kFarScales[random() % 7];
+            if (scales[of] == 127) elements[i] = static_cast<std::uint8_t>(random() % 0x77);
+          }
+          // One block that is not all zeros after all.
+          if (round % 2 == 0) elements[random() % elements.size()] = 0x01;
+          Row out(sram, 1024), expected(sram, 1024);
+          ours.decode(elements.data(), scales.data(), 0, 1024, out.bytes());
+          portable.decode(elements.data(), scales.data(), 0, 1024, expected.bytes());
+          ASSERT_EQ(out, expected) << "block " << block;
         }
-        // One block that is not all zeros after all.
-        if (round % 2 == 0) elements[random() % 1024] = 0x01;
-        Row out(sram, 1024), expected(sram, 1024);
-        ours.decode(elements.data(), scales.data(), 0, 1024, out.bytes());
-        portable.decode(elements.data(), scales.data(), 0, 1024, expected.bytes());
-        ASSERT_EQ(out, expected) << "block " << block;
       }
     }
   }
