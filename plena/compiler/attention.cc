@@ -37,8 +37,11 @@ void start_tiles(const KernelContext& context) {
 
 void load_cache(const CacheTiles& cache) {
   if (!cache.resident()) return;
-  if (cache.loads_early()) return cache.load_newest();
-  cache.load();
+  if (cache.loads_early()) {
+    cache.load_newest();
+  } else {
+    cache.load();
+  }
 }
 
 void emit_token(const AttentionTile& tile) {
@@ -51,7 +54,7 @@ void emit_token(const AttentionTile& tile) {
 
 void emit_early_cache_load(const KernelContext& context, const AttentionOp& op) {
   const CacheTiles cache(context, op);
-  if (cache.loads_early()) cache.load();
+  if (cache.loads_early()) cache.load_older();
 }
 
 void emit_attention(const KernelContext& context, const AttentionOp& op) {

@@ -16,9 +16,10 @@ class Scores {
 
   void emit() const {
     if (tile_.shared_rows()) isolate_queries();
-    compute();
+    HeldGp score(e_, "scores");
+    compute(score);
     if (tile_.op.score_cap != 0) cap();
-    hide();
+    hide(score);
   }
 
  private:
@@ -52,20 +53,20 @@ class Scores {
     });
   }
 
-  void compute() const {
+  // Leaves in `score` how far the scores of the newest tile are behind the first.
+  void compute(Gp score) const {
     e_.comment("scores of every tile of positions in sight");
     const CacheTiles& cache = tile_.cache;
-    HeldGp score(e_, "scores");
     {
       HeldGp key(e_, "K tile");
-      HeldGp end(e_, "end of K");
+      HeldGp last(e_, "newest K tile");
       e_.set(score, context_.row(context_.plan.scores), "scores");
       if (cache.resident()) {
-        cache.set_walk(key, end, context_.tile(context_.plan.key_tiles), tile_.token, tile_.token);
+        cache.set_resident_sweep(key, last, cache.key_tiles(), tile_.token);
       } else {
-        cache.set_region_walk(key, end, 0, tile_.token, tile_.token);
+        cache.set_region_sweep(key, last, 0, tile_.token, tile_.token);
       }
-      WalkLoop tiles(e_, key, end, "tiles of positions");
+      SweepLoop tiles(e_, key, last, "tiles of positions");
       if (cache.resident()) {
         multiply(key, score, cache.resident_stride());
       } else {
@@ -76,9 +77,9 @@ class Scores {
       e_.advance(key, tile_.tile_elements());
     }
     HeldGp first(e_, "first scores");
-    e_.set(first, context_.row(context_.plan.scores));
-    e_.emit(Op::S_SUB_INT, {score, score, first}, "span of the scores");
-    keep(context_, score, context_.plan.score_span);
+    e_.set(first, context_.row(context_.plan.scores) + tile_.score_stride());
+    e_.emit(Op::S_SUB_INT, {score, score, first}, "scores before the newest tile's");
+    keep(context_, score, context_.plan.last_scores);
   }
 
   // The tiles of all rows of a head at the same positions.
@@ -125,26 +126,20 @@ class Scores {
   void cap() const {
     e_.comment("soft cap");
     HeldGp score(e_, "scores");
-    HeldGp end(e_, "end of the scores");
+    HeldGp last(e_, "last scores");
     e_.set(score, context_.row(context_.plan.scores), "scores");
-    load_kept(context_, end, context_.plan.score_span, "span of the scores");
-    e_.emit(Op::S_ADD_INT, {end, end, score});
-    WalkLoop rows(e_, score, end, "rows of scores");
+    load_kept(context_, last, context_.plan.last_scores, "scores before the newest tile's");
+    e_.emit(Op::S_ADD_INT, {last, last, score});
+    e_.advance(last, tile_.score_stride() - tile_.vlen(), "scores of the last head");
+    SweepLoop rows(e_, score, last, "rows of scores");
     emit_scaled_tanh(context_, score, score, tile_.op.score_cap);
     e_.advance(score, tile_.vlen());
   }
 
   // Positions out of sight get a score so low that their weight is exactly 0.
-  void hide() const {
+  void hide(Gp score) const {
     e_.comment("hide the positions to come");
-    HeldGp score(e_, "scores");
-    {
-      HeldGp t(e_, "distance");
-      load_kept(context_, score, context_.plan.score_span, "span of the scores");
-      e_.offset(score, score, context_.row(context_.plan.scores), "end of the scores");
-      e_.set(t, tile_.score_stride());
-      e_.emit(Op::S_SUB_INT, {score, score, t}, "scores of the last tile");
-    }
+    e_.advance(score, context_.row(context_.plan.scores), "scores of the newest tile");
     add_mask(score, context_.plan.mask);
     if (tile_.op.window == 0) return;
     e_.comment("hide the positions before the window");

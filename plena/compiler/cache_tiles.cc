@@ -7,83 +7,115 @@ void CacheTiles::load() const {
   for (std::uint32_t row = 0; row < layout_.span; ++row) load_row(row);
 }
 
+void CacheTiles::load_older() const {
+  const RegionScope region(e_, "load_cache");
+  for (std::uint32_t row = 0; row < layout_.span; ++row) load_older_row(row);
+}
+
 void CacheTiles::load_newest() const {
   const RegionScope region(e_, "load_cache");
-  for (std::uint32_t row = 0; row < layout_.span; ++row) load_newest(row);
+  for (std::uint32_t row = 0; row < layout_.span; ++row) load_newest_row(row);
 }
 
-void CacheTiles::set_walk(Gp from, Gp end, std::uint64_t base, Gp first_token,
-                          Gp last_token) const {
-  e_.set(from, base, "tiles of positions");
-  load_kept(context_, end, context_.plan.cache_end, "end of the tiles in sight", last_token);
-  e_.emit(Op::S_ADD_INT, {end, end, from});
-  if (op_.window == 0) return;
-  HeldGp first(e_, "first tile");
-  load_kept(context_, first, context_.plan.windows.at(op_.window).first_tile, "first tile in sight",
-            first_token);
-  e_.emit(Op::S_ADD_INT, {from, from, first});
+void CacheTiles::set_resident_sweep(Gp from, Gp last, std::uint64_t place, Gp token) const {
+  const std::uint64_t newest = place + resident_stride() - tile_elements_;
+  e_.set(from, newest, "place of the newest tile");
+  if (context_.tokens == 1) {
+    e_.copy(last, from);
+    subtract_kept(from, context_.plan.newest_tile, token);
+  } else {
+    HeldGp block(e_, "last token");
+    e_.set(block, context_.tokens - 1, "last token of the block");
+    subtract_kept(from, context_.plan.newest_tile, block);
+    e_.copy(last, from);
+    add_kept(last, context_.plan.newest_tile, token);
+  }
+  if (op_.window != 0) add_kept(from, window().first_tile, token);
 }
 
-void CacheTiles::set_region_walk(Gp from, Gp end, std::uint64_t index, Gp first_token,
-                                 Gp last_token) const {
-  set_walk(from, end, index * context_.plan.cache_stride, first_token, last_token);
-  HeldGp keys(e_, "regions of the tile");
-  load_kept(context_, keys, layout_.tiles > 1 ? context_.plan.keys_at : context_.plan.cache_at,
+void CacheTiles::set_region_sweep(Gp from, Gp last, std::uint64_t index, Gp first_token,
+                                  Gp last_token) const {
+  set_region(from, index);
+  e_.copy(last, from);
+  add_kept(last, context_.plan.newest_tile, last_token);
+  if (op_.window != 0) add_kept(from, window().first_tile, first_token);
+}
+
+// Where region `index` of this tile of lanes starts.
+void CacheTiles::set_region(Gp to, std::uint64_t index) const {
+  load_kept(context_, to, layout_.tiles > 1 ? context_.plan.keys_at : context_.plan.cache_at,
             "regions of this tile");
-  e_.emit(Op::S_ADD_INT, {from, from, keys});
-  e_.emit(Op::S_ADD_INT, {end, end, keys});
+  if (index != 0) e_.advance(to, index * context_.plan.cache_stride, "region");
 }
 
-// K and V of one row of a head, a tile of each in turn. Tiles keep their places: the tile of
-// position p is p / MLEN behind the first.
+void CacheTiles::add_kept(Gp to, const Block& place, Gp token) const {
+  HeldGp term(e_, place.name);
+  load_kept(context_, term, place, place.name, token);
+  e_.emit(Op::S_ADD_INT, {to, to, term});
+}
+
+void CacheTiles::subtract_kept(Gp to, const Block& place, Gp token) const {
+  HeldGp term(e_, place.name);
+  load_kept(context_, term, place, place.name, token);
+  e_.emit(Op::S_SUB_INT, {to, to, term});
+}
+
 void CacheTiles::load_row(std::uint32_t row) const {
   HeldGp key(e_, "K in the cache");
-  HeldGp end(e_, "end of K");
-  HeldGp value(e_, "V in the cache");
-  HeldGp key_to(e_, "K tile");
-  HeldGp value_to(e_, "V tile");
+  HeldGp last(e_, "newest tile");
+  HeldGp key_to(e_, "K tiles");
   {
-    HeldGp last(e_, "last token");
-    if (context_.tokens > 1) e_.set(last, context_.tokens - 1, "last token");
-    set_region_walk(key, end, row, kZeroGp, context_.tokens > 1 ? Gp(last) : kZeroGp);
+    HeldGp token(e_, "last token");
+    if (context_.tokens > 1) e_.set(token, context_.tokens - 1, "last token");
+    const Gp last_token = context_.tokens > 1 ? Gp(token) : kZeroGp;
+    set_region_sweep(key, last, row, kZeroGp, last_token);
+    e_.set(key_to, newest_key(row), "place of the newest K tile");
+    subtract_kept(key_to, context_.plan.newest_tile, last_token);
   }
-  e_.offset(value, key, layout_.key_rows() * context_.plan.cache_stride, "V in the cache");
-  e_.set(key_to, key_tile(row), "K tiles");
-  if (op_.window != 0) {
-    HeldGp first(e_, "first tile");
-    load_kept(context_, first, context_.plan.windows.at(op_.window).first_tile,
-              "first tile in sight");
-    e_.emit(Op::S_ADD_INT, {key_to, key_to, first});
-  }
-  e_.offset(value_to, key_to, value_tile(row) - key_tile(row), "V tiles");
-  WalkLoop tiles(e_, key, end, "tiles of positions");
-  e_.emit(Op::H_PREFETCH_M, {key_to, key, kCacheBase, kContiguous, kKeyValue});
-  e_.emit(Op::H_PREFETCH_M, {value_to, value, kCacheBase, kContiguous, kKeyValue});
-  e_.advance(key_to, tile_elements_);
-  e_.advance(value_to, tile_elements_);
-  e_.advance(key, tile_elements_);
-  e_.advance(value, tile_elements_);
+  if (op_.window != 0) add_kept(key_to, window().first_tile, kZeroGp);
+  load_tiles(key, last, key_to);
 }
 
-void CacheTiles::load_newest(std::uint32_t row) const {
-  HeldGp from(e_, "tile of the cache");
-  HeldGp to(e_, "tile");
-  HeldGp regions(e_, "cache of the layer");
-  load_kept(context_, to, context_.plan.cache_end, "end of the tiles in sight");
-  load_kept(context_, regions, context_.plan.cache_at, "cache of this layer");
-  e_.emit(Op::S_ADD_INT, {from, to, regions});
-  // Offsets of the region and the place less the tile that ends there.
-  const std::uint64_t key_region = row * context_.plan.cache_stride;
-  const std::uint64_t values = layout_.key_rows() * context_.plan.cache_stride;
-  HeldGp tile(e_, "elements of a tile");
-  e_.set(tile, tile_elements_);
-  e_.emit(Op::S_SUB_INT, {from, from, tile}, "tile of this position");
-  e_.emit(Op::S_SUB_INT, {to, to, tile}, "its place");
-  if (key_region != 0) e_.advance(from, key_region);
-  e_.advance(to, key_tile(row), "K tile");
+void CacheTiles::load_older_row(std::uint32_t row) const {
+  HeldGp key(e_, "K in the cache");
+  HeldGp last(e_, "newest of the older tiles");
+  HeldGp key_to(e_, "K tiles");
+  set_region(key, row);
+  e_.copy(last, key);
+  add_kept(last, context_.plan.older_tile, kZeroGp);
+  e_.set(key_to, newest_key(row) - tile_elements_, "place before the newest K tile");
+  subtract_kept(key_to, context_.plan.older_tile, kZeroGp);
+  if (op_.window != 0) {
+    add_kept(key, window().first_tile, kZeroGp);
+    add_kept(key_to, window().first_tile, kZeroGp);
+  }
+  load_tiles(key, last, key_to);
+}
+
+// K and V tiles of the same positions in turn.
+void CacheTiles::load_tiles(Gp key, Gp last, Gp key_to) const {
+  HeldGp value(e_, "V in the cache");
+  HeldGp value_to(e_, "V tiles");
+  e_.offset(value, key, values(), "V in the cache");
+  e_.offset(value_to, key_to, value_tiles() - key_tiles(), "V tiles");
+  SweepLoop tiles(e_, key, last, "tiles of positions");
+  e_.emit(Op::H_PREFETCH_M, {key_to, key, kCacheBase, kContiguous, kKeyValue});
+  e_.emit(Op::H_PREFETCH_M, {value_to, value, kCacheBase, kContiguous, kKeyValue});
+  e_.advance(key, tile_elements_);
+  e_.advance(value, tile_elements_);
+  e_.advance(key_to, tile_elements_);
+  e_.advance(value_to, tile_elements_);
+}
+
+void CacheTiles::load_newest_row(std::uint32_t row) const {
+  HeldGp from(e_, "newest tile in the cache");
+  HeldGp to(e_, "its place");
+  set_region(from, row);
+  add_kept(from, context_.plan.newest_tile, kZeroGp);
+  e_.set(to, newest_key(row), "place of the newest K tile");
   e_.emit(Op::H_PREFETCH_M, {to, from, kCacheBase, kContiguous, kKeyValue});
-  e_.advance(from, values);
-  e_.advance(to, value_tile(row) - key_tile(row), "V tile");
+  e_.advance(from, values());
+  e_.advance(to, value_tiles() - key_tiles(), "V tile");
   e_.emit(Op::H_PREFETCH_M, {to, from, kCacheBase, kContiguous, kKeyValue});
 }
 

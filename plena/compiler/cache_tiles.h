@@ -1,5 +1,8 @@
 // Where attention finds the cache: K and V tiles of one tile of lanes, in HBM and, where those of
 // the whole context fit, in Matrix SRAM.
+//
+// There the newest tile in sight of the block has the last place and older ones those before it:
+// they can come while nothing but the newest one's key is missing.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +23,53 @@ class CacheTiles {
 
   [[nodiscard]] bool resident() const { return context_.plan.key_tiles.count != 0; }
 
-  /// Whether all tiles but the one of this position can be loaded before its key is known: where
-  /// one token looks at one tile of lanes, whose tiles nothing else uses.
+  /// Whether the older tiles are loaded before this position's key is known: where one token looks
+  /// at one tile of lanes, and there may be older tiles whatever the window.
   [[nodiscard]] bool loads_early() const {
-    return resident() && context_.tokens == 1 && layout_.tiles == 1;
+    return resident() && context_.tokens == 1 && layout_.tiles == 1 &&
+           context_.tiled.context_tiles > 1 &&
+           (op_.window == 0 || op_.window > context_.tiled.mlen);
   }
 
   /// From a row of a head to the next one's tile of the same positions, in Matrix SRAM.
   [[nodiscard]] std::uint64_t resident_stride() const {
     return context_.tiled.context_tiles * tile_elements_;
   }
+  [[nodiscard]] std::uint64_t key_tiles() const { return context_.tile(context_.plan.key_tiles); }
+  [[nodiscard]] std::uint64_t value_tiles() const {
+    return context_.tile(context_.plan.value_tiles);
+  }
 
   /// K and V of all positions in sight of the block.
   void load() const;
 
-  /// The tiles of this position once more, behind a load() that did not see its key and value.
+  /// Those of all tiles but the newest; at least one tile, whatever it is.
+  void load_older() const;
   void load_newest() const;
 
-  /// from … end: offsets of the tiles in sight of a token in a region that starts at `base`.
-  void set_walk(Gp from, Gp end, std::uint64_t base, Gp first_token, Gp last_token) const;
+  /// from, last: the first and the last tile in sight of a token, of the tiles at `place` in Matrix
+  /// SRAM.
+  void set_resident_sweep(Gp from, Gp last, std::uint64_t place, Gp token) const;
 
-  /// The same in region `index` of the cache in HBM.
-  void set_region_walk(Gp from, Gp end, std::uint64_t index, Gp first_token, Gp last_token) const;
+  /// The same as elements of region `index` of the cache in HBM.
+  void set_region_sweep(Gp from, Gp last, std::uint64_t index, Gp first_token, Gp last_token) const;
 
  private:
-  [[nodiscard]] std::uint64_t key_tile(std::uint32_t row) const {
-    return context_.tile(context_.plan.key_tiles) + row * resident_stride();
+  [[nodiscard]] const WindowPlaces& window() const { return context_.plan.windows.at(op_.window); }
+  [[nodiscard]] std::uint64_t newest_key(std::uint32_t row) const {
+    return key_tiles() + (row + 1) * resident_stride() - tile_elements_;
   }
-  [[nodiscard]] std::uint64_t value_tile(std::uint32_t row) const {
-    return context_.tile(context_.plan.value_tiles) + row * resident_stride();
+  /// Elements of the cache from a K tile to the V tile of the same positions.
+  [[nodiscard]] std::uint64_t values() const {
+    return layout_.key_rows() * context_.plan.cache_stride;
   }
+  void set_region(Gp to, std::uint64_t index) const;
+  void add_kept(Gp to, const Block& place, Gp token) const;
+  void subtract_kept(Gp to, const Block& place, Gp token) const;
   void load_row(std::uint32_t row) const;
-  void load_newest(std::uint32_t row) const;
+  void load_older_row(std::uint32_t row) const;
+  void load_newest_row(std::uint32_t row) const;
+  void load_tiles(Gp key, Gp last, Gp key_to) const;
 
   const KernelContext& context_;
   Emitter& e_;

@@ -91,6 +91,16 @@ WalkLoop::~WalkLoop() {
   emitter_.close_loop(counter_);
 }
 
+SweepLoop::SweepLoop(Emitter& emitter, Gp pointer, Gp last, std::string_view what)
+    : emitter_(emitter), counter_(emitter, what) {
+  emitter_.open_loop(counter_, 1, what);
+  emitter_.emit(Op::S_SUB_INT, {counter_, last, pointer}, "left to sweep: 0 ends the loop");
+}
+
+SweepLoop::~SweepLoop() {
+  emitter_.close_loop(counter_);
+}
+
 RegionScope::RegionScope(Emitter& emitter, std::string_view name) : emitter_(emitter) {
   emitter_.listing_.push_back({Line::Kind::Region, {}, std::string(name)});
 }

@@ -129,6 +129,21 @@ class WalkLoop {
   Gp end_;
 };
 
+/// A loop whose last turn is the one that starts with `pointer`, which its body moves on, at
+/// `last`; at least one. What is left is counted at the start of a turn, so that its end need not
+/// wait for the pointer (semantics 6.11).
+class SweepLoop {
+ public:
+  SweepLoop(Emitter& emitter, Gp pointer, Gp last, std::string_view what);
+  SweepLoop(const SweepLoop&) = delete;
+  SweepLoop& operator=(const SweepLoop&) = delete;
+  ~SweepLoop();
+
+ private:
+  Emitter& emitter_;
+  HeldGp counter_;
+};
+
 /// Wraps everything emitted while this object lives in `.region NAME` … `.endregion`.
 class RegionScope {
  public:
@@ -182,6 +197,7 @@ class Emitter {
   friend class Loop;
   friend class OuterLoop;
   friend class WalkLoop;
+  friend class SweepLoop;
   friend class RegionScope;
 
   Gp take_gp(std::string_view purpose);

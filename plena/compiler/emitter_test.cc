@@ -81,6 +81,20 @@ TEST(Emitter, WalksUntilThePointerIsAtItsEnd) {
                           Instruction{.op = Op::C_LOOP_END, .rd = 1}));
 }
 
+TEST(Emitter, SweepsUntilATurnStartsAtTheLast) {
+  Emitter e;
+  {
+    SweepLoop sweep(e, Gp{7}, Gp{8}, "tiles");
+    e.advance(Gp{7}, 64);
+  }
+  const auto emitted = std::move(e).finish().value();
+  EXPECT_THAT(decoded(emitted),
+              ElementsAre(Instruction{.op = Op::C_LOOP_START, .rd = 1, .imm = 1},
+                          Instruction{.op = Op::S_SUB_INT, .rd = 1, .rs1 = 8, .rs2 = 7},
+                          Instruction{.op = Op::S_ADDI_INT, .rd = 7, .rs1 = 7, .imm = 64},
+                          Instruction{.op = Op::C_LOOP_END, .rd = 1}));
+}
+
 TEST(Emitter, HandsOutARegisterAgainOnceItIsGivenBack) {
   Emitter e;
   std::uint8_t first = 0;

@@ -188,6 +188,8 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
   plan.cache_row = plan.integers.place("cache row", tokens);
   plan.position_entry = plan.integers.place("position entry", tokens);
   plan.cache_end = plan.integers.place("cache end", tokens);
+  plan.newest_tile = plan.integers.place("newest tile", tokens);
+  plan.older_tile = plan.integers.place("tile before it", tokens);
   plan.last_lane = plan.integers.place("last lane", tokens);
   for (const std::uint32_t window : tiled.windows) {
     WindowPlaces& places = plan.windows[window];
@@ -201,7 +203,7 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
   plan.last_token = plan.integers.place("last token", 1);
   plan.keys_at = plan.integers.place("regions of the tile", 1);
   plan.queries_at = plan.integers.place("queries of the tile", 1);
-  plan.score_span = plan.integers.place("score span", 1);
+  plan.last_scores = plan.integers.place("scores of the newest tile", 1);
   plan.layer_loops = plan.integers.place("loops over layers", 2);
   plan.cache_at = plan.integers.place("cache of the layer", 1);
   plan.vectors_at = plan.integers.place("vectors of the layer", 1);

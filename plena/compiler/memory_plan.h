@@ -133,12 +133,14 @@ struct MemoryPlan {
   Block cache_row;       // element of this position in a region of the cache
   Block position_entry;  // element of this position in the position table
   Block cache_end;       // elements of a region up to the position's tile, it included
+  Block newest_tile;     // element of a region where the position's tile starts
+  Block older_tile;      // where the tile before it starts, if there is one; else 0
   Block last_lane;       // lane of this position in its tile
   Block last_token;      // [1] index of the token in its block whose logits are wanted
   Block experts;         // [8] chosen by V_TOPK or the host
 
   // INT_MEM, the program's own.
-  Block score_span;   // elements of the scores in use
+  Block last_scores;  // elements of the scores before those with the newest tile
   Block keys_at;      // where the regions of this tile of K lanes start
   Block queries_at;   // where its query rows start among a token's
   Block layer_loops;  // [2] counters of the loops over patterns and layers

@@ -94,13 +94,13 @@ class Softmax {
 
   // Walks the rows of all heads of a batch through the tiles of positions.
   void walk(const Heads& heads, const Batch& batch, const std::function<void()>& body) const {
-    HeldGp end(e_, "end of the scores");
-    load_kept(context_, end, context_.plan.score_span, "span of the scores");
-    e_.emit(Op::S_ADD_INT, {end, end, heads.scores});
+    HeldGp last(e_, "scores of the newest tile");
+    load_kept(context_, last, context_.plan.last_scores, "scores before the newest tile's");
+    e_.emit(Op::S_ADD_INT, {last, last, heads.scores});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       e_.offset(batch.rows[i], heads.scores, i * tile_.vlen());
     }
-    WalkLoop tiles(e_, batch.rows[0], end, "tiles of positions");
+    SweepLoop tiles(e_, batch.rows[0], last, "tiles of positions");
     body();
     for (const HeldGp& row : batch.rows) e_.advance(row, tile_.score_stride());
   }

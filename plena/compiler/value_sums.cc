@@ -71,20 +71,18 @@ class ValueSums {
     HeldGp out(e_, "attention");
     HeldGp score(e_, "scores");
     HeldGp value(e_, "columns of V");
-    HeldGp end(e_, "end of V");
-    HeldGp score_span(e_, "span of the scores");
-    HeldGp value_span(e_, "from the end of V to the next columns");
+    HeldGp last(e_, "newest V tile");
+    HeldGp back(e_, "from behind V to the next columns");
     HeldGp scores(e_, "scores of the slot");
     tile_.set_rows(out, tile_.op.to, static_cast<std::uint32_t>(first), "attention");
-    cache_.set_walk(value, end, context_.tile(context_.plan.value_tiles), tile_.token, tile_.token);
-    e_.emit(Op::S_SUB_INT, {value_span, end, value});
-    e_.set(score_span, context_.settings.blen);
-    e_.emit(Op::S_SUB_INT, {value_span, value_span, score_span}, "back, to the next columns");
+    cache_.set_resident_sweep(value, last, cache_.value_tiles(), tile_.token);
+    e_.emit(Op::S_SUB_INT, {back, last, value});
+    e_.advance(back, tile_.tile_elements() - context_.settings.blen, "back, to the next columns");
     e_.set(scores, context_.row(context_.plan.scores, first), "scores of the slot");
     const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / column_blocks());
     unroll(e_, layout_.slots, most, "slots", [&](std::uint64_t copies, bool) {
       for (std::uint64_t slot = 0; slot < copies; ++slot) {
-        sum_up_slot({out, score, scores, value, end, value_span});
+        sum_up_slot({out, score, scores, value, last, back});
         e_.advance(scores, layout_.groups * vlen_);
       }
     });
@@ -95,8 +93,8 @@ class ValueSums {
     Gp score;
     Gp scores;
     Gp value;
-    Gp end;
-    Gp back;  // from `end` to the start of the next columns
+    Gp last;
+    Gp back;  // from behind the last tile to the start of the next columns
   };
 
   void sum_up_slot(const Columns& at) const {
@@ -105,14 +103,14 @@ class ValueSums {
       for (std::uint64_t i = 0; i < copies; ++i) {
         e_.copy(at.score, at.scores);
         {
-          WalkLoop tiles(e_, at.value, at.end, "tiles of positions");
+          SweepLoop tiles(e_, at.value, at.last, "tiles of positions");
           e_.emit(Op::M_MM, {at.value, at.score});
           e_.advance(at.score, tile_.score_stride());
           e_.advance(at.value, tile_.tile_elements());
         }
         e_.emit(Op::M_MM_WO, {at.out, i * blen});
         e_.emit(Op::S_SUB_INT, {at.value, at.value, at.back}, "next columns");
-        e_.advance(at.end, blen);
+        e_.advance(at.last, blen);
       }
       e_.advance(at.out, copies * blen);
     });
@@ -148,12 +146,11 @@ class ValueSums {
   void walk_resident(Gp scores, std::uint32_t row) const {
     HeldGp score(e_, "scores");
     HeldGp value(e_, "V tile");
-    HeldGp end(e_, "end of V");
-    cache_.set_walk(value, end,
-                    context_.tile(context_.plan.value_tiles) + row * cache_.resident_stride(),
-                    tile_.token, tile_.token);
+    HeldGp last(e_, "newest V tile");
+    cache_.set_resident_sweep(value, last, cache_.value_tiles() + row * cache_.resident_stride(),
+                              tile_.token);
     e_.copy(score, scores);
-    WalkLoop tiles(e_, value, end, "tiles of positions");
+    SweepLoop tiles(e_, value, last, "tiles of positions");
     e_.emit(Op::M_MV, {score, value});
     e_.advance(score, tile_.score_stride());
     e_.advance(value, tile_.tile_elements());
@@ -162,12 +159,12 @@ class ValueSums {
   void walk_staged(Gp scores, std::uint32_t row) const {
     HeldGp score(e_, "scores");
     HeldGp value(e_, "V tile");
-    HeldGp end(e_, "end of V");
-    cache_.set_region_walk(value, end, layout_.key_rows() + row, tile_.token, tile_.token);
+    HeldGp last(e_, "newest V tile");
+    cache_.set_region_sweep(value, last, layout_.key_rows() + row, tile_.token, tile_.token);
     HeldGp staged(e_, "tile");
     e_.set(staged, context_.tile(context_.plan.cache_stage), "tile in use");
     e_.copy(score, scores);
-    WalkLoop tiles(e_, value, end, "tiles of positions");
+    SweepLoop tiles(e_, value, last, "tiles of positions");
     e_.emit(Op::H_PREFETCH_M, {staged, value, kCacheBase, kContiguous, kKeyValue});
     e_.emit(Op::M_MV, {score, staged});
     e_.advance(score, tile_.score_stride());
