@@ -41,6 +41,23 @@ void decode_q8(const std::uint8_t* block, float* out) {
   }
 }
 
+constexpr std::array<float, 16> kE2m1{0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
+                                      -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
+
+float e8m0(std::uint8_t scale) {
+  return scale == 255 ? std::numeric_limits<float>::quiet_NaN()
+                      : std::ldexp(1.0F, static_cast<int>(scale) - 127);
+}
+
+// The scale, then nibbles as in Q4_0.
+void decode_mxfp4(const std::uint8_t* block, float* out) {
+  const float scale = e8m0(block[0]);
+  for (int j = 0; j < kBlock / 2; ++j) {
+    out[j] = kE2m1[block[1 + j] & 0xF] * scale;
+    out[j + kBlock / 2] = kE2m1[block[1 + j] >> 4] * scale;
+  }
+}
+
 // Where part `part`, 16 of 256 elements, lies among bit pairs: a run of 128 elements shares 32
 // bytes, 32 elements a pair of bits.
 struct PairPlace {
@@ -150,6 +167,8 @@ void decode_block(StoredType type, const std::uint8_t* block, float* out) {
       return decode_q5(block + 4, block + 8, read_half(block), 0, read_half(block + 2), out);
     case StoredType::Q8_0:
       return decode_q8(block, out);
+    case StoredType::Mxfp4Block:
+      return decode_mxfp4(block, out);
     case StoredType::Q2_K:
       return decode_q2_k(block, out);
     case StoredType::Q3_K:
@@ -170,11 +189,7 @@ void decode_block(StoredType type, const std::uint8_t* block, float* out) {
 }
 
 void decode_mxfp4_block(const std::uint8_t* block, std::uint8_t scale, float* out) {
-  static constexpr std::array<float, 16> kE2m1{0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,
-                                               4.0F,  6.0F,  -0.0F, -0.5F, -1.0F, -1.5F,
-                                               -2.0F, -3.0F, -4.0F, -6.0F};
-  const float factor = scale == 255 ? std::numeric_limits<float>::quiet_NaN()
-                                    : std::ldexp(1.0F, static_cast<int>(scale) - 127);
+  const float factor = e8m0(scale);
   for (int j = 0; j < kBlock / 2; ++j) {
     out[2 * j] = kE2m1[block[j] & 0xF] * factor;
     out[2 * j + 1] = kE2m1[block[j] >> 4] * factor;

@@ -66,6 +66,8 @@ std::optional<StoredType> stored_type(std::uint32_t ggml_type) {
       return StoredType::Q6_K;
     case 30:
       return StoredType::BF16;
+    case 39:
+      return StoredType::Mxfp4Block;
     default:
       return {};
   }

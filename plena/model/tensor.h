@@ -21,13 +21,15 @@ enum class StoredType : std::uint8_t {
   Q5_0,
   Q5_1,
   Q8_0,
+  Mxfp4Block,  // E8M0 scale, E2M1
   // Blocks of 256 elements, as GGUF has them.
   Q2_K,
   Q3_K,
   Q4_K,
   Q5_K,
   Q6_K,
-  Mxfp4,   // blocks of 32: 16 bytes of E2M1, low nibble first; a scale byte a block, kept apart
+  Mxfp4,   // gpt-oss's blocks of 32: 16 bytes of E2M1, low nibble first; a scale byte a block, kept
+           // apart
   Normal,  // in no file: drawn from a normal distribution, for models of which only the shape is
            // known
 };

@@ -10,6 +10,10 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+GPT4O_ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+GPT4O = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+" + GPT4O_ENDING +
+         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + GPT4O_ENDING +
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 CORPUS = ["Once upon a time, there was a little girl who loved to play in the garden.",
@@ -110,6 +114,7 @@ CASES = [
                                          processors.TemplateProcessing(single="<|im_start|> $A",
                                                                        special_tokens=[("<|im_start|>", 0)])])),
     byte_level("qwen2", split(QWEN2), normalizer=normalizers.NFC()),
+    byte_level("gpt-4o", split(GPT4O)),
     byte_fallback_bpe(),
     unigram("unigram", normalizers.NFKC(), pre_tokenizers.Metaspace(), False),
     unigram("unigram-bytes", normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase(),

@@ -28,6 +28,14 @@ constexpr const char* kQwen2Pattern =
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
     "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
+// Of gpt-4o and gpt-oss: words change where a capital follows small letters.
+constexpr const char* kGpt4oPattern =
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    "|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*"
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
 struct BytePreTokenizer {
   std::string_view name;  // tokenizer.ggml.pre
   const char* pattern;
@@ -36,13 +44,14 @@ struct BytePreTokenizer {
   bool composes = false;  // normal form C first
 };
 
-constexpr std::array<BytePreTokenizer, 6> kPreTokenizers{{
+constexpr std::array<BytePreTokenizer, 7> kPreTokenizers{{
     {"default", kGpt2Pattern},
     {"gpt-2", kGpt2Pattern},
     {"smollm", kGpt2Pattern, true},
     {"llama-bpe", kLlama3Pattern, false, true},
     {"llama3", kLlama3Pattern, false, true},
     {"qwen2", kQwen2Pattern, false, false, true},
+    {"gpt-4o", kGpt4oPattern},
 }};
 
 json added_tokens(const std::vector<std::string>& pieces, const json& types) {

@@ -86,7 +86,8 @@ TEST_P(GgufTokenizer, EncodesAsTheTokenizersPackageDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GgufTokenizer,
                          ::testing::Values(Case{"gpt-2", "gpt-2"}, Case{"smollm", "smollm"},
-                                           Case{"llama-3", "llama-bpe"}, Case{"qwen2", "qwen2"}),
+                                           Case{"llama-3", "llama-bpe"}, Case{"qwen2", "qwen2"},
+                                           Case{"gpt-4o", "gpt-4o"}),
                          [](const auto& kind) { return "kind" + std::to_string(kind.index); });
 
 TEST(GgufTokenizerKinds, UnknownOnesAreNamed) {
