@@ -94,6 +94,7 @@ Result<RouterPolicy> router_policy(std::uint32_t experts, std::uint32_t chosen) 
 }
 
 bool TiledGraph::causal() const {
+  if (graph->rows_in_order) return false;
   for (const LayerKind& kind : graph->kinds) {
     for (const Operator& op : kind.operators) {
       const auto* attention = std::get_if<AttentionOp>(&op);
