@@ -143,6 +143,33 @@ std::vector<PositionInput> position_inputs(const TiledGraph& tiled, const Memory
   return inputs;
 }
 
+// Where windows of a block begin: from MLEN positions before its first token's on, so that it is a
+// whole number (block_plan.h).
+void add_block_inputs(std::vector<PositionInput>& inputs, const BlockPlan& block,
+                      std::uint32_t mlen) {
+  for (const auto& [width, places] : block.windows) {
+    const std::uint32_t back = width - 1;
+    PositionInput edge{
+        .name = fmt::format("edge_{}", width), .address = entry(places.edge), .divide = mlen};
+    PositionInput lane{.name = fmt::format("edge_lane_{}", width),
+                       .address = entry(places.edge_lane),
+                       .modulo = mlen};
+    if (back >= mlen) {
+      edge.subtract = lane.subtract = back - mlen;
+    } else {  // blocks are whole tiles
+      edge.add = back == 0 ? 1 : 0;
+      lane.multiply = 0;
+      lane.add = (mlen - back) % mlen;
+    }
+    inputs.push_back(edge);
+    inputs.push_back(lane);
+    inputs.push_back({.name = fmt::format("first_tile_of_block_{}", width),
+                      .address = entry(places.first_tile),
+                      .subtract = back,
+                      .divide = mlen});
+  }
+}
+
 // Where the host picks experts: the router's logits and where what it picks goes.
 std::optional<HostRouting> host_routing(const TiledGraph& tiled, const MemoryPlan& plan,
                                         const CompileOptions& options) {
@@ -162,8 +189,9 @@ std::optional<HostRouting> host_routing(const TiledGraph& tiled, const MemoryPla
   return std::nullopt;
 }
 
-Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const PlanInput& tables,
-                       std::uint32_t block_entry, const CompileOptions& options) {
+Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const BlockPlan& block,
+                       const PlanInput& tables, std::uint32_t block_entry,
+                       const CompileOptions& options) {
   Manifest manifest;
   manifest.model = options.model_name;
   manifest.vocab = tiled.graph->vocab;
@@ -171,15 +199,16 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Pl
   manifest.token_address = entry(plan.token);
   manifest.logits_address = plan.values[tiled.graph->logits].first * options.settings.vlen;
   manifest.position_inputs = position_inputs(tiled, plan, tables);
+  add_block_inputs(manifest.position_inputs, block, tiled.mlen);
   manifest.host_routing = host_routing(tiled, plan, options);
   manifest.causal = tiled.causal();
   if (block_entry != 0) {
-    const std::uint64_t row =
-        tiled.rows(tiled.graph->logits) * std::uint64_t{options.settings.vlen};
-    manifest.block = {.tokens = tables.tokens,
+    const std::uint64_t vlen = options.settings.vlen;
+    manifest.block = {.tokens = block.tokens,
                       .entry = block_entry,
                       .last_token_address = entry(plan.last_token),
-                      .logits_stride = manifest.causal ? 0 : row};
+                      .logits_stride = manifest.causal ? 0 : block.tokens * vlen};
+    if (!manifest.causal) manifest.logits_address = block.values[tiled.graph->logits].first * vlen;
   }
   return manifest;
 }
@@ -187,11 +216,8 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Pl
 // What the host would write for position 0, so that a program runs as it is.
 std::vector<std::uint32_t> make_int_mem(const Manifest& manifest, std::uint64_t entries) {
   std::vector<std::uint32_t> values(entries, 0);
-  const std::uint32_t tokens = manifest.block ? manifest.block->tokens : 1;
   for (const PositionInput& input : manifest.position_inputs) {
-    for (std::uint32_t i = 0; i < tokens; ++i) {
-      values[input.address + i] = input.value(input.of_last ? 0 : i);
-    }
+    values[input.address] = input.value(0);
   }
   return values;
 }
@@ -234,14 +260,23 @@ void add_tensors(Image& image, const TiledGraph& tiled, const MemoryPlan& plan, 
   add("constants", plan.constants, pack_constants(tiled, act, plan.lowest_score));
 }
 
-// The plan with the most tokens of a block that fit, a power of two times fewer than asked for.
-Result<MemoryPlan> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
-                                      const CompileOptions& options) {
-  shapes.tokens = std::clamp(options.block, 1U, tiled.graph->context);
-  if (tiled.experts != 0) shapes.tokens = 1;
-  for (;; shapes.tokens /= 2) {
+struct Plans {
+  MemoryPlan one_token;
+  BlockPlan block;
+};
+
+// The plan with the most tokens of a block that fit.
+Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
+                                 const CompileOptions& options) {
+  std::uint32_t most = options.block == 0 ? tiled.mlen : options.block;
+  if (tiled.experts != 0) most = 1;
+  for (;; most = shapes.tokens / 2) {
+    shapes.tokens = block_size(tiled, options.settings, most);
     auto plan = plan_memory(tiled, shapes, options.settings);
-    if (plan || shapes.tokens == 1) return plan;
+    if (!plan) return forward_error(plan);
+    if (shapes.tokens == 1) return Plans{*std::move(plan), BlockPlan{}};
+    auto block = plan_block(tiled, shapes, options.settings, shapes.tokens, *plan);
+    if (block && plan->check()) return Plans{*std::move(plan), *std::move(block)};
   }
 }
 
@@ -250,19 +285,21 @@ Result<MemoryPlan> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes
 Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   if (auto checked = check_options(options); !checked) return tl::unexpected(checked.error());
   const Settings& settings = options.settings;
-  auto tiled = tile_graph(graph, settings.mlen);
+  auto tiled = tile_graph(graph, settings.mlen, settings.blen);
   if (!tiled) return forward_error(tiled);
   auto tables = make_tables(*tiled, settings);
   if (!tables) return forward_error(tables);
   PlanInput shapes = tables->shapes();
-  auto plan = plan_largest_block(*tiled, shapes, options);
-  if (!plan) return forward_error(plan);
+  auto plans = plan_largest_block(*tiled, shapes, options);
+  if (!plans) return forward_error(plans);
+  MemoryPlan* const plan = &plans->one_token;
   plan->lowest_score = lowest_score(settings);
 
   ConstantPool constants(settings.scalar_fp.element, plan->fp.used());
   auto emitted =
       emit_program({.tiled = *tiled,
                     .plan = *plan,
+                    .block = plans->block,
                     .tables = shapes,
                     .settings = settings,
                     .dialect = options.dialect,
@@ -279,7 +316,8 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   image.dialect = options.dialect;
   image.program = std::move(emitted->emitted.program);
   image.assembly = std::move(emitted->emitted.text);
-  image.manifest = make_manifest(*tiled, *plan, shapes, emitted->block_entry, options);
+  image.manifest =
+      make_manifest(*tiled, *plan, plans->block, shapes, emitted->block_entry, options);
   image.graph = describe(graph);
   image.plan = describe(*tiled) + "\n" + describe(*plan);
   image.tokenizer = options.tokenizer;

@@ -20,7 +20,7 @@ struct CompileOptions {
   std::string model_name;               // file name of the source, for people
   Bytes tokenizer;                      // goes into the image as it is
   std::uint32_t context = 0;            // positions; 0: the model's
-  std::uint32_t block = 64;             // tokens of a prompt taken at once, where they fit
+  std::uint32_t block = 0;              // tokens of a prompt taken at once, at most; 0: MLEN
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
 };
 

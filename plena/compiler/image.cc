@@ -42,16 +42,15 @@ Status check_block(const Image& image) {
   const BlockEntry& block = *manifest.block;
   const Settings& settings = image.settings;
   const std::uint64_t vram = settings.vector_sram_size * settings.vlen;
-  bool fits = block.tokens != 0 && block.tokens <= manifest.context && block.entry != 0 &&
-              block.entry < image.program.words.size() &&
-              block.last_token_address < settings.int_sram_depth &&
-              inside(manifest.token_address, block.tokens, settings.int_sram_depth) &&
-              block.logits_stride <= vram / block.tokens &&
-              inside(manifest.logits_address,
-                     (block.tokens - 1) * block.logits_stride + manifest.vocab, vram);
-  for (const PositionInput& input : manifest.position_inputs) {
-    fits = fits && inside(input.address, block.tokens, settings.int_sram_depth);
-  }
+  const std::uint64_t tiles = (manifest.vocab + settings.mlen - 1) / settings.mlen;
+  const bool fits = block.tokens != 0 && block.entry != 0 &&
+                    block.entry < image.program.words.size() &&
+                    block.last_token_address < settings.int_sram_depth &&
+                    inside(manifest.token_address, block.tokens, settings.int_sram_depth) &&
+                    block.logits_stride <= vram / tiles &&
+                    inside(manifest.logits_address, tiles * block.logits_stride, vram) &&
+                    (block.logits_stride == 0 ||
+                     block.logits_stride >= std::uint64_t{block.tokens} * settings.mlen);
   if (fits) return {};
   return bad_image("its entry for blocks of tokens leaves the program, the context or a memory");
 }

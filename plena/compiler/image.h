@@ -60,8 +60,9 @@ struct BlockEntry {
   std::uint32_t tokens = 0;              // of a block
   std::uint32_t entry = 0;               // pc
   std::uint32_t last_token_address = 0;  // entry of INT_MEM: index of the token whose logits come
-  std::uint64_t logits_stride =
-      0;  // elements from a token's logits to the next one's, where all come
+  // Where the logits of all tokens come, MLEN of each token after the other: elements from these to
+  // the next MLEN. 0: those of one token come.
+  std::uint64_t logits_stride = 0;
 };
 
 /// One run of the program computes the logits of one token at one position.

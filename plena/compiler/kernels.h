@@ -79,6 +79,10 @@ struct KernelContext {
 /// rows, and the permutation tile (the first of the weight stream).
 void emit_setup(const KernelContext& context);
 
+/// Of these what a block of tokens needs as well: address registers, SCALE_REG, STRIDE_REG, the
+/// constant rows.
+void emit_shared_setup(const KernelContext& context);
+
 /// residual = row `token` of the embedding, plus the position's where it is learned.
 void emit_embedding(const KernelContext& context);
 

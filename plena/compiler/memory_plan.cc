@@ -91,43 +91,40 @@ Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
   return {};
 }
 
-// Rows of a value for all tokens of a block, and behind the last one room for transfers of whole
-// amounts and write-outs of BLEN rows. Logits of a causal model are wanted of one token only.
-std::uint64_t value_rows(const TiledGraph& tiled, ValueId id, std::uint64_t tokens,
-                         const Settings& settings) {
-  if (id == tiled.graph->logits && tiled.causal()) tokens = 1;
+// Rows of a value, and behind the last one room for transfers of whole amounts and write-outs of
+// BLEN rows.
+std::uint64_t value_rows(const TiledGraph& tiled, ValueId id, const Settings& settings) {
   const std::uint64_t slack =
       std::max({settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount, settings.blen}) -
       1;
-  return tokens * tiled.rows(id) + slack;
+  return tiled.rows(id) + slack;
 }
 
 void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                        const Settings& settings) {
   const std::uint64_t fetched = settings.hbm_v_prefetch_amount;
   const std::uint64_t heads = tiled.heads.heads_per_tile();
-  const std::uint64_t tokens = input.tokens;
   const std::uint64_t slack = fetched - 1;
   for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
     plan.values.push_back(
-        plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, id, tokens, settings)));
+        plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, id, settings)));
   }
   plan.heads = plan.vram.place("queries head by head", heads);
   plan.scores = plan.vram.place("scores", tiled.context_tiles * heads + settings.blen - 1);
   plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups);
-  const std::uint64_t hidden = tokens * tiled.hidden_tiles;
+  const std::uint64_t hidden = tiled.hidden_tiles;
   plan.gate = plan.vram.place("gate, up", 2 * hidden);
   plan.activation = plan.vram.place("stage of the activation", hidden);
   if (tiled.rotates()) {
-    plan.rotated = plan.vram.place("q, k between products",
-                                   tokens * (tiled.heads.query_rows() + tiled.heads.key_rows()));
+    plan.rotated =
+        plan.vram.place("q, k between products", tiled.heads.query_rows() + tiled.heads.key_rows());
   }
-  plan.partials = plan.vram.place("partial sums", std::max<std::uint64_t>(tokens, tiled.dim_tiles));
+  plan.partials = plan.vram.place("partial sums", tiled.dim_tiles);
   plan.scratch = plan.vram.place("scratch", 4);
-  plan.mask = plan.vram.place("causal mask", tokens + slack);
+  plan.mask = plan.vram.place("causal mask", 1 + slack);
   for (const std::uint32_t window : tiled.windows) {
     plan.windows[window].mask =
-        plan.vram.place(fmt::format("mask of window {}", window), tokens + slack);
+        plan.vram.place(fmt::format("mask of window {}", window), 1 + slack);
   }
   const auto place_table = [&](const char* name, const TableShape& table) {
     return table.rows == 0 ? Block{}
@@ -135,7 +132,7 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
   };
   if (input.positions.rows != 0) {
     plan.position_rows =
-        plan.vram.place("rows of the position", tokens * input.positions.stored_rows() + slack);
+        plan.vram.place("rows of the position", input.positions.stored_rows() + slack);
   }
   plan.vectors = place_table("biases and gains", input.vectors);
   plan.expert_vectors = place_table("biases of the expert", input.expert_vectors);
@@ -185,16 +182,16 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
         "sinks", graph.layers.size() * tiled.heads.tiles * tiled.heads.heads_per_tile());
   }
   plan.token = plan.integers.place("token", tokens);
-  plan.cache_row = plan.integers.place("cache row", tokens);
-  plan.position_entry = plan.integers.place("position entry", tokens);
-  plan.cache_end = plan.integers.place("cache end", tokens);
-  plan.newest_tile = plan.integers.place("newest tile", tokens);
-  plan.older_tile = plan.integers.place("tile before it", tokens);
-  plan.last_lane = plan.integers.place("last lane", tokens);
+  plan.cache_row = plan.integers.place("cache row", 1);
+  plan.position_entry = plan.integers.place("position entry", 1);
+  plan.cache_end = plan.integers.place("cache end", 1);
+  plan.newest_tile = plan.integers.place("newest tile", 1);
+  plan.older_tile = plan.integers.place("tile before it", 1);
+  plan.last_lane = plan.integers.place("last lane", 1);
   for (const std::uint32_t window : tiled.windows) {
     WindowPlaces& places = plan.windows[window];
-    places.first_tile = plan.integers.place(fmt::format("first tile, window {}", window), tokens);
-    places.first_lane = plan.integers.place(fmt::format("first lane, window {}", window), tokens);
+    places.first_tile = plan.integers.place(fmt::format("first tile, window {}", window), 1);
+    places.first_lane = plan.integers.place(fmt::format("first lane, window {}", window), 1);
   }
   if (tiled.experts != 0) {
     plan.expert_weights = plan.fp.place("weights of the experts", kMostPicks);
@@ -218,7 +215,7 @@ ConstantRows constant_rows(const TiledGraph& tiled) {
   rows.router_padding = 1 + std::uint64_t{tiled.heads.slots};
   if (tiled.experts != 0) rows.router_rows = tiles_of(tiled.router.lanes, tiled.mlen);
   rows.mask = rows.router_padding + rows.router_rows;
-  rows.count = rows.mask + 3;
+  rows.count = rows.mask + 5;
   return rows;
 }
 

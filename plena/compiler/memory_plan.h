@@ -92,7 +92,7 @@ struct MemoryPlan {
   HbmTensor position_table;  // PlanInput::positions
   HbmTensor vector_table;    // PlanInput::vectors
   HbmTensor expert_table;    // PlanInput::expert_vectors
-  HbmTensor constants;       // [zeros, slot selectors, router padding, 0, lowest, 0][mlen]
+  HbmTensor constants;       // [zeros, slot selectors, router padding, mask][mlen]
   std::uint64_t scale_offset = 0;
   std::uint64_t cache_stride = 0;  // elements between a layer's regions of the cache
 
@@ -128,8 +128,8 @@ struct MemoryPlan {
   Block expert_weights;  // [8]
   Block sinks;           // [layers][K tile][slot][group]
 
-  // INT_MEM, [tokens] what the host writes.
-  Block token;
+  // INT_MEM, what the host writes.
+  Block token;           // [tokens of a block]
   Block cache_row;       // element of this position in a region of the cache
   Block position_entry;  // element of this position in the position table
   Block cache_end;       // elements of a region up to the position's tile, it included
@@ -162,7 +162,7 @@ struct MemoryPlan {
 struct ConstantRows {
   std::uint64_t router_padding = 0;
   std::uint64_t router_rows = 0;
-  std::uint64_t mask = 0;  // zeros, lowest, zeros
+  std::uint64_t mask = 0;  // zeros, 2 rows of lowest, 2 of zeros
   std::uint64_t count = 0;
 };
 ConstantRows constant_rows(const TiledGraph& graph);

@@ -19,6 +19,26 @@ void append_rotation(Quantiser& stream, std::uint32_t mlen) {
   }
 }
 
+// Every element 1: a product with it adds up lanes.
+void append_ones(Quantiser& stream, std::uint32_t mlen) {
+  const std::vector<float> row(mlen, 1.0F);
+  for (std::uint32_t k = 0; k < mlen; ++k) stream.append(row);
+}
+
+// Takes the first lane of each slot of heads to all of its lanes, that of the first slot also to
+// the lanes without one.
+void append_spread(Quantiser& stream, const HeadLayout& heads, std::uint32_t mlen) {
+  const auto source = [&](std::uint32_t lane) {
+    const std::uint32_t slot = lane / heads.head_lanes;
+    return slot < heads.slots ? slot * heads.head_lanes : 0;
+  };
+  std::vector<float> row(mlen);
+  for (std::uint32_t k = 0; k < mlen; ++k) {
+    for (std::uint32_t lane = 0; lane < mlen; ++lane) row[lane] = source(lane) == k ? 1.0F : 0.0F;
+    stream.append(row);
+  }
+}
+
 // Appends the weights of one operator after the other.
 class LayerPacker {
  public:
@@ -109,6 +129,8 @@ QuantisedTensor pack_weights(const TiledGraph& tiled, DataType type, ScaleRule s
   const Graph& graph = *tiled.graph;
   Quantiser stream(type, scales);
   if (tiled.rotates()) append_rotation(stream, tiled.mlen);
+  append_ones(stream, tiled.mlen);
+  append_spread(stream, tiled.heads, tiled.mlen);
   for (const Layer& layer : graph.layers) {
     append_layer(stream, tiled, graph.kinds[layer.kind], layer);
   }
@@ -139,7 +161,7 @@ QuantisedTensor pack_constants(const TiledGraph& tiled, DataType type, float low
   }
   std::fill(at(places.router_padding) + tiled.experts,
             at(places.router_padding + places.router_rows), lowest);
-  std::fill_n(at(places.mask + 1), mlen, lowest);
+  std::fill_n(at(places.mask + 1), 2 * mlen, lowest);
   Quantiser stream(type);
   stream.append(rows);
   return std::move(stream).finish();
@@ -152,7 +174,7 @@ Result<RowTable> pack_positions(const TiledGraph& tiled, DataType hbm, ElementTy
   std::vector<float> row(graph.dim);
   const TableContents contents{
       .name = "the cosines and sines of rotary embedding",
-      .entries = graph.context,
+      .entries = std::uint64_t{tiled.context_tiles} * tiled.mlen,
       .rows = static_cast<std::uint32_t>(angle_rows * graph.rotary.size()) + learned,
       .fill = [&](std::uint64_t position, std::span<double> rows) {
         for (const RotaryTable& rotary : graph.rotary) {
@@ -160,6 +182,7 @@ Result<RowTable> pack_positions(const TiledGraph& tiled, DataType hbm, ElementTy
           rows = rows.subspan(angle_rows * tiled.mlen);
         }
         if (!graph.positions) return;
+        if (position >= graph.context) return;
         graph.positions->read_row(position, row);
         std::copy(row.begin(), row.end(), rows.begin());
       }};

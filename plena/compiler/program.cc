@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "plena/compiler/kernels.h"
+#include "plena/compiler/block_kernels.h"
+#include "plena/compiler/layer_walk.h"
 
 namespace plena {
 
@@ -38,26 +39,13 @@ struct EmitOperator {
   }
 };
 
-// What the program keeps of where a layer's tensors start moves on to the next layer's.
+// Moves on what the program keeps of where a tensor of the layer starts.
 void advance_kept(const KernelContext& context, const Block& place, std::uint64_t amount) {
   Emitter& e = context.emitter;
   HeldGp at(e, place.name);
   load_kept(context, at, place, place.name);
   e.advance(at, amount, "of the next layer");
   keep(context, at, place);
-}
-
-void advance_layer(const KernelContext& context) {
-  const MemoryPlan& plan = context.plan;
-  const std::uint64_t mlen = context.tiled.mlen;
-  advance_kept(context, plan.cache_at, context.tiled.cache_regions() * plan.cache_stride);
-  if (plan.vectors.count != 0) {
-    advance_kept(context, plan.vectors_at, context.tables.vectors.stored_rows() * mlen);
-  }
-  if (plan.expert_vectors.count != 0) {
-    advance_kept(context, plan.expert_vectors_at,
-                 context.tiled.experts * context.tables.expert_vectors.stored_rows() * mlen);
-  }
 }
 
 // Tiles that a product starts with; 0 for what reads no weights from the stream one by one.
@@ -122,33 +110,19 @@ void emit_layer(const KernelContext& context, const LayerKind& kind) {
 }
 
 void emit_layers(const KernelContext& context) {
-  const Graph& graph = *context.tiled.graph;
   load_first_tiles(context, first_tiles_of_layers(context));
-  for (const LayerLoop& pattern : layer_loops(graph.layers)) {
-    const std::uint64_t counters = context.plan.layer_loops.first;
-    OuterLoop patterns(context.emitter, pattern.count, counters, "pattern of layers");
-    for (const LayerLoop::Run& run : pattern.body) {
-      OuterLoop layers(context.emitter, run.layers, counters + 1, "layers");
-      emit_layer(context, graph.kinds[run.kind]);
-    }
-  }
+  walk_layers(context, [&](const LayerKind& kind) { emit_layer(context, kind); });
 }
 
-// Of a causal model's block the logits of one token are wanted.
-void emit_ending(KernelContext context) {
+void emit_ending(const KernelContext& context) {
   const LayerKind& ending = context.tiled.graph->ending;
   const RegionScope region(context.emitter, "ending");
-  if (context.tokens > 1 && context.tiled.causal()) {
-    emit_pick_token(context, context.tiled.graph->residual);
-    context.tokens = 1;
-  }
   emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
   emit_operators(context, ending, 0);
 }
 
-// Everything for a block of `tokens`, from their ids to logits.
-void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
-                 std::uint32_t tokens) {
+// Everything from ids to logits: of one token, or of a block.
+void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants, bool block) {
   HeldGp weights(e, "weight stream");
   WeightPipeline pipeline;
   const KernelContext context{.emitter = e,
@@ -159,9 +133,9 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
                               .plan = input.plan,
                               .tables = input.tables,
                               .pipeline = pipeline,
-                              .tokens = tokens,
                               .weights = weights};
   e.set(weights, 0, "start of the weight stream");
+  if (block) return emit_block(context, input.block, [&] { emit_ending(context); });
   emit_setup(context);
   emit_embedding(context);
   emit_layers(context);
@@ -178,6 +152,19 @@ void write_head(Emitter& e, const ProgramInput& input) {
 
 }  // namespace
 
+void advance_layer(const KernelContext& context) {
+  const MemoryPlan& plan = context.plan;
+  const std::uint64_t mlen = context.tiled.mlen;
+  advance_kept(context, plan.cache_at, context.tiled.cache_regions() * plan.cache_stride);
+  if (plan.vectors.count != 0) {
+    advance_kept(context, plan.vectors_at, context.tables.vectors.stored_rows() * mlen);
+  }
+  if (plan.expert_vectors.count != 0) {
+    advance_kept(context, plan.expert_vectors_at,
+                 context.tiled.experts * context.tables.expert_vectors.stored_rows() * mlen);
+  }
+}
+
 std::string describe(const MemoryPlan& plan) {
   std::string text;
   for (const BlockAllocator* memory :
@@ -193,14 +180,14 @@ std::string describe(const MemoryPlan& plan) {
 Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& constants) {
   Emitter e;
   write_head(e, input);
-  emit_tokens(e, input, constants, 1);
+  emit_tokens(e, input, constants, false);
   CompiledProgram compiled;
-  if (input.tables.tokens > 1) {
+  if (input.block.tokens > 1) {
     e.emit(Op::C_BREAK, {}, "decoding ends here, blocks start behind");
     e.mark_entry();
     e.blank_line();
     const RegionScope region(e, "block");
-    emit_tokens(e, input, constants, input.tables.tokens);
+    emit_tokens(e, input, constants, true);
   }
   auto emitted = std::move(e).finish();
   if (!emitted) return forward_error(emitted);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "plena/base/error.h"
+#include "plena/compiler/block_plan.h"
 #include "plena/compiler/constant_pool.h"
 #include "plena/compiler/emitter.h"
 #include "plena/compiler/memory_plan.h"
@@ -16,6 +17,7 @@ namespace plena {
 struct ProgramInput {
   const TiledGraph& tiled;
   const MemoryPlan& plan;
+  const BlockPlan& block;
   const PlanInput& tables;
   const Settings& settings;
   const Dialect& dialect;

@@ -79,15 +79,15 @@ void load_mask(const KernelContext& context, std::uint64_t start, const Block& l
   load_rows(context, from, kConstantsBase, t, 1);
 }
 
-// The mask in HBM is MLEN zeros, MLEN times the masking value, MLEN zeros: a window of MLEN lanes
-// that starts MLEN - 1 - lane behind its start masks every lane above `lane`; one that starts
-// 2 MLEN - lane behind it every lane below.
+// The mask in HBM is MLEN zeros, 2 MLEN times the masking value, 2 MLEN zeros: a window of MLEN
+// lanes that starts MLEN - 1 - lane behind its start masks every lane above `lane`; one that starts
+// 3 MLEN - lane behind it every lane below.
 void load_masks(const KernelContext& context, Gp token) {
   const std::uint64_t mlen = context.tiled.mlen;
   const std::uint64_t start = constant_rows(context.tiled).mask * mlen;
   load_mask(context, start + mlen - 1, context.plan.last_lane, context.plan.mask, token);
   for (const auto& [width, places] : context.plan.windows) {
-    load_mask(context, start + 2 * mlen, places.first_lane, places.mask, token);
+    load_mask(context, start + 3 * mlen, places.first_lane, places.mask, token);
   }
 }
 
@@ -103,22 +103,27 @@ void load_position_rows(const KernelContext& context, Gp token) {
 }
 
 void load_rotation_tile(const KernelContext& context) {
-  if (!context.tiled.rotates()) return;
   Emitter& e = context.emitter;
-  HeldGp tile(e, "tile");
-  e.set(tile, context.tile(context.plan.rotation));
-  e.emit(Op::H_PREFETCH_M, {tile, context.weights, kWeightsBase, kContiguous, kWeights},
-         "RoPE permutation, for all layers");
-  e.advance(context.weights, context.tiled.tile_elements());
+  if (context.tiled.rotates()) {
+    HeldGp tile(e, "tile");
+    e.set(tile, context.tile(context.plan.rotation));
+    e.emit(Op::H_PREFETCH_M, {tile, context.weights, kWeightsBase, kContiguous, kWeights},
+           "RoPE permutation, for all layers");
+  }
+  e.advance(context.weights, context.tiled.constant_tiles() * context.tiled.tile_elements());
 }
 
 }  // namespace
 
-void emit_setup(const KernelContext& context) {
-  const RegionScope region(context.emitter, "setup");
+void emit_shared_setup(const KernelContext& context) {
   set_hbm_registers(context);
   start_layers(context);
   load_constant_rows(context);
+}
+
+void emit_setup(const KernelContext& context) {
+  const RegionScope region(context.emitter, "setup");
+  emit_shared_setup(context);
   load_rotation_tile(context);
   TokenLoop tokens(context);
   load_masks(context, tokens.index());

@@ -182,14 +182,14 @@ std::uint64_t TiledGraph::tiles_of_layer(const LayerKind& kind) const {
   return tiles;
 }
 
-Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen) {
+Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen, std::uint32_t blen) {
   if (graph.dim == 0 || graph.vocab == 0 || graph.context == 0 || graph.layers.empty()) {
     return fail(ErrorCode::Unsupported, "every size of a model has to be at least 1");
   }
   TiledGraph tiled;
   tiled.graph = &graph;
   tiled.mlen = mlen;
-  auto heads = lay_out_heads(graph.heads, mlen);
+  auto heads = lay_out_heads(graph.heads, mlen, blen);
   if (!heads) return forward_error(heads);
   tiled.heads = *heads;
   tiled.dim_tiles = tiles_of(graph.dim, mlen);
@@ -198,7 +198,7 @@ Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen) {
   for (ValueId id = 0; id < graph.values.size(); ++id) {
     if (id != graph.logits) tiled.most_inputs = std::max(tiled.most_inputs, tiled.rows(id));
   }
-  tiled.weight_tiles = (tiled.rotates() ? 1 : 0) + tiled.tiles_of_layer(graph.ending);
+  tiled.weight_tiles = tiled.constant_tiles() + tiled.tiles_of_layer(graph.ending);
   for (const LayerKind& kind : graph.kinds) {
     tiled.vector_rows = std::max(tiled.vector_rows, tiled.all_rows(kind.vectors));
     tiled.expert_rows = std::max(tiled.expert_rows, tiled.all_rows(kind.expert_vectors));

@@ -40,6 +40,9 @@ struct TiledGraph {
   [[nodiscard]] std::uint64_t tile_elements() const { return std::uint64_t{mlen} * mlen; }
   [[nodiscard]] bool causal() const;
   [[nodiscard]] bool rotates() const { return !graph->rotary.empty(); }
+  /// Tiles before the weights: the permutation of RoPE where there is one, ones, and what takes the
+  /// first lane of a slot to all of its lanes.
+  [[nodiscard]] std::uint32_t constant_tiles() const { return rotates() ? 3 : 2; }
   /// Regions of K and V of one layer that hold the same positions.
   [[nodiscard]] std::uint32_t cache_regions() const { return 2 * heads.key_rows(); }
 
@@ -64,8 +67,9 @@ struct TiledGraph {
   [[nodiscard]] std::uint64_t tiles_of_layer(const LayerKind& kind) const;
 };
 
-/// Lays the graph out for tiles of MLEN. The graph outlives the result.
-Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen);
+/// Lays the graph out for tiles of MLEN, heads on multiples of BLEN lanes. The graph outlives the
+/// result.
+Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen, std::uint32_t blen = 1);
 
 /// A loop over layers: its body, kinds with how many layers of each follow one another, `count`
 /// times.

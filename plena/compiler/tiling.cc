@@ -8,10 +8,10 @@ namespace plena {
 
 namespace {
 
-// The narrowest slot that a row can be cut into and that holds a head.
-std::uint32_t slot_lanes(std::uint32_t head_dim, std::uint32_t mlen) {
+// The narrowest slot of whole BLEN lanes that a row can be cut into and that holds a head.
+std::uint32_t slot_lanes(std::uint32_t head_dim, std::uint32_t mlen, std::uint32_t blen) {
   std::uint32_t lanes = head_dim;
-  while (mlen % lanes != 0) ++lanes;
+  while (mlen % lanes != 0 || lanes % blen != 0) ++lanes;
   return lanes;
 }
 
@@ -34,10 +34,10 @@ HeadLayout lay_out_wide_heads(const HeadShape& shape, std::uint32_t mlen) {
   return layout;
 }
 
-HeadLayout lay_out_narrow_heads(const HeadShape& shape, std::uint32_t mlen) {
+HeadLayout lay_out_narrow_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen) {
   HeadLayout layout;
   const std::uint32_t group = shape.heads / shape.kv_heads;
-  layout.head_lanes = slot_lanes(shape.head_dim, mlen);
+  layout.head_lanes = slot_lanes(shape.head_dim, mlen, blen);
   const std::uint64_t kv_lanes = std::uint64_t{shape.kv_heads} * layout.head_lanes;
   layout.copies = copies_in_a_row(group, kv_lanes, mlen);
   layout.groups = group / layout.copies;
@@ -56,7 +56,7 @@ void place_head(LaneMap& lanes, std::size_t first, std::uint32_t head,
 
 }  // namespace
 
-Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen) {
+Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen) {
   if (shape.heads == 0 || shape.kv_heads == 0 || shape.head_dim == 0 ||
       shape.heads % shape.kv_heads != 0) {
     return fail(ErrorCode::Unsupported,
@@ -64,7 +64,7 @@ Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen) {
                 shape.head_dim, shape.kv_heads);
   }
   return shape.head_dim > mlen ? lay_out_wide_heads(shape, mlen)
-                               : lay_out_narrow_heads(shape, mlen);
+                               : lay_out_narrow_heads(shape, mlen, blen);
 }
 
 std::vector<std::uint32_t> plain_order(std::uint32_t head_dim) {

@@ -36,7 +36,8 @@ struct HeadShape {
 /// A head wider than a row spans several: then slots and copies are 1, and each "row" above is
 /// `span` consecutive rows.
 struct HeadLayout {
-  std::uint32_t head_lanes = 0;  // lanes of a slot: head_dim, padded to a divisor of MLEN
+  std::uint32_t head_lanes = 0;  // lanes of a slot: head_dim, padded to a divisor of MLEN and
+                                 // whole BLEN
   std::uint32_t copies = 0;      // of each KV head in a row of K
   std::uint32_t groups = 0;      // rows of Q over one row of K
   std::uint32_t tiles = 0;       // tiles of a row of K, V
@@ -51,8 +52,10 @@ struct HeadLayout {
   [[nodiscard]] std::uint32_t key_rows() const { return tiles * span; }
 };
 
-/// Heads of equal size that divide evenly; anything else is an error.
-Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen);
+/// Heads of equal size that divide evenly, each on a multiple of `blen` lanes, so that M_MM_WO
+/// writes one head's alone; anything else is an error.
+Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen,
+                                 std::uint32_t blen = 1);
 
 /// Element of a head in each of its lanes. Rotary embedding turns neighbouring lanes: where a model
 /// turns element i of the first `rotary` with element i + rotary / 2, those become neighbours.

@@ -1,5 +1,6 @@
 #include "plena/runtime/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "plena/runtime/expert_routing.h"
@@ -38,7 +39,7 @@ Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t 
   if (auto checked = check(std::span(&token, 1), position); !checked) {
     return tl::unexpected(checked.error());
   }
-  write_inputs(0, token, position, position);
+  write_inputs(token, position, position);
   if (auto ran = run_program(0); !ran) return tl::unexpected(ran.error());
   logits_.resize(manifest_.vocab);
   read_vector(machine_, manifest_.logits_address, logits_);
@@ -46,10 +47,10 @@ Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t 
 }
 
 std::uint32_t Session::block_tokens(std::uint32_t position) const {
-  if (!manifest_.block) return 0;
+  if (!manifest_.block || position >= manifest_.context) return 0;
   const std::uint32_t tokens = manifest_.block->tokens;
-  if (!manifest_.causal && position != 0) return 0;
-  return position <= manifest_.context - tokens ? tokens : 0;
+  if (position % tokens != 0 || (!manifest_.causal && position != 0)) return 0;
+  return std::min(tokens, manifest_.context - position);
 }
 
 Result<std::span<const float>> Session::run_block(std::span<const std::uint32_t> tokens,
@@ -63,19 +64,29 @@ Result<std::span<const float>> Session::run_block(std::span<const std::uint32_t>
   // What a block holds beyond the tokens goes to positions that are written again before anything
   // sees them.
   const auto count = static_cast<std::uint32_t>(tokens.size());
-  for (std::uint32_t i = 0; i < most; ++i) {
-    write_inputs(i, i < count ? tokens[i] : 0, position + i, position + count - 1);
+  write_inputs(tokens[0], position, position + count - 1);
+  for (std::uint32_t i = 0; i < manifest_.block->tokens; ++i) {
+    machine_.int_mem[manifest_.token_address + i] = i < count ? tokens[i] : 0;
   }
   machine_.int_mem[manifest_.block->last_token_address] = count - 1;
   if (auto ran = run_program(manifest_.block->entry); !ran) return tl::unexpected(ran.error());
-  const std::size_t vocab = manifest_.vocab;
-  const std::size_t rows = manifest_.causal ? 1 : count;
-  logits_.resize(rows * vocab);
-  for (std::size_t row = 0; row < rows; ++row) {
-    read_vector(machine_, manifest_.logits_address + row * manifest_.block->logits_stride,
-                std::span(logits_).subspan(row * vocab, vocab));
-  }
+  read_block_logits(count);
   return std::span<const float>(logits_);
+}
+
+void Session::read_block_logits(std::uint32_t tokens) {
+  const std::size_t vocab = manifest_.vocab;
+  logits_.resize((manifest_.causal ? 1 : tokens) * vocab);
+  if (manifest_.causal) return read_vector(machine_, manifest_.logits_address, logits_);
+  const std::size_t mlen = machine_.settings.mlen;
+  for (std::size_t token = 0; token < tokens; ++token) {
+    for (std::size_t first = 0; first < vocab; first += mlen) {
+      read_vector(
+          machine_,
+          manifest_.logits_address + first / mlen * manifest_.block->logits_stride + token * mlen,
+          std::span(logits_).subspan(token * vocab + first, std::min(mlen, vocab - first)));
+    }
+  }
 }
 
 Status Session::check(std::span<const std::uint32_t> tokens, std::uint32_t position) const {
@@ -122,11 +133,10 @@ Status Session::run_program(std::uint32_t entry) {
   }
 }
 
-void Session::write_inputs(std::uint32_t index, std::uint32_t token, std::uint32_t position,
-                           std::uint32_t last) {
-  machine_.int_mem[manifest_.token_address + index] = token;
+void Session::write_inputs(std::uint32_t token, std::uint32_t position, std::uint32_t last) {
+  machine_.int_mem[manifest_.token_address] = token;
   for (const PositionInput& input : manifest_.position_inputs) {
-    machine_.int_mem[input.address + index] = input.value(input.of_last ? last : position);
+    machine_.int_mem[input.address] = input.value(input.of_last ? last : position);
   }
 }
 

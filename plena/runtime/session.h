@@ -63,8 +63,8 @@ class Session {
 
  private:
   Session() = default;
-  void write_inputs(std::uint32_t index, std::uint32_t token, std::uint32_t position,
-                    std::uint32_t last);
+  void write_inputs(std::uint32_t token, std::uint32_t position, std::uint32_t last);
+  void read_block_logits(std::uint32_t tokens);
   Status check(std::span<const std::uint32_t> tokens, std::uint32_t position) const;
   Status end_step();
   Status run_program(std::uint32_t entry);

@@ -1,0 +1,143 @@
+#include "plena/compiler/block_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace plena {
+
+namespace {
+
+constexpr std::uint64_t whole_multiple(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+void place_values(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan,
+                  std::uint64_t slack) {
+  block.query_rows = block.packing.empty() ? tiled.heads.query_rows() : block.packing.rows;
+  for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
+    const Value& value = tiled.graph->values[id];
+    std::uint64_t rows = tiled.rows(id);
+    if (value.layout == Layout::Qkv) rows = block.query_rows + 2 * tiled.heads.key_rows();
+    const bool one_token = id == tiled.graph->logits && tiled.causal();  // left to decoding
+    block.values.push_back(
+        one_token ? Block{}
+                  : plan.vram.place(value.name + " of a block", rows * block.tokens + slack));
+  }
+}
+
+void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,
+                  MemoryPlan& plan) {
+  const HeadLayout& heads = tiled.heads;
+  const bool packed = !block.packing.empty();
+  block.rows_per_head = packed ? settings.mlen : block.tokens;
+  block.score_rows = whole_multiple(heads.heads_per_tile() * block.rows_per_head, kScoresAbreast);
+  // M_BMM_WO writes the rows of slots without a head as well.
+  const std::uint64_t behind =
+      packed ? std::uint64_t{settings.mlen / settings.hlen} * settings.mlen : 0;
+  block.scores =
+      plan.vram.place("scores of a block", (tiled.context_tiles + 2) * block.score_rows + behind);
+  if (heads.slots > 1 && !packed) {
+    block.heads = plan.vram.place("queries head by head", heads.heads_per_tile() * block.tokens);
+  }
+  const std::uint64_t sums = std::uint64_t{heads.groups} * block.tokens;
+  block.weighted = plan.vram.place("weighted sums of V", sums * heads.span);
+  block.weights = plan.vram.place("sums of weights", sums);
+  block.denominators = plan.vram.place("denominators", sums * heads.tiles);
+}
+
+void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
+                const Settings& settings, MemoryPlan& plan) {
+  const std::uint64_t tokens = block.tokens;
+  const std::uint64_t slack =
+      std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
+  place_values(block, tiled, plan, slack);
+  const std::uint64_t hidden = tokens * tiled.hidden_tiles;
+  block.gate = plan.vram.place("gate of a block", hidden);
+  block.up = plan.vram.place("up of a block", hidden);
+  block.activation = plan.vram.place("stage of its activation", hidden);
+  if (tiled.rotates()) {
+    block.rotated = plan.vram.place("q, k of a block between products",
+                                    tokens * (block.query_rows + tiled.heads.key_rows()));
+  }
+  block.partials = plan.vram.place("partial sums of a block", tokens);
+  place_scores(block, tiled, settings, plan);
+  block.mask = plan.vram.place("causal mask of a block", tokens + slack);
+  block.first_lane = plan.vram.place("first lane", 1 + slack);
+  for (const std::uint32_t window : tiled.windows) {
+    block.windows[window].masks =
+        plan.vram.place(fmt::format("masks of window {}", window), 2 * tokens + slack);
+  }
+  if (input.positions.rows != 0) {
+    block.position_rows = plan.vram.place("rows of a block's positions",
+                                          tokens * input.positions.stored_rows() + slack);
+  }
+  block.staged = plan.vram.place("embeddings of a block", tokens * tiled.dim_tiles + slack);
+  block.scratch = plan.vram.place("scratch of a block", 3 * kRowsAbreast);
+}
+
+Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,
+                         const MemoryPlan& plan) {
+  const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
+  block.mram = BlockAllocator("Matrix SRAM", plan.mram.capacity(), "tiles");
+  block.mram.place("RoPE permutation", plan.rotation.count);
+  block.ones = block.mram.place("ones", 1);
+  block.spread = block.mram.place("first lanes to slots", 1);
+  const std::uint64_t used = std::min(block.mram.used(), block.mram.capacity());
+  block.slot_pitch = tiled.heads.span + slack;
+  block.pool = block.mram.place("weights or K, V of a block",
+                                std::max(block.mram.capacity() - used, block.slot_pitch));
+  block.slots = 2 * block.slot_pitch <= block.pool.count ? 2 : 1;
+  return block.mram.status();
+}
+
+void place_integers(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan) {
+  block.kv_tiles = plan.integers.place("loop over tiles of K lanes", 1);
+  block.walk_at = plan.integers.place("tile of positions", 1);
+  block.walk_end = plan.integers.place("end of the tiles in sight", 1);
+  block.walk_left = plan.integers.place("distance between them", 1);
+  block.score_at = plan.integers.place("scores of the tile", 1);
+  block.score_end = plan.integers.place("end of a block's scores", 1);
+  block.outputs_at = plan.integers.place("outputs of the tile", 1);
+  block.sums_at = plan.integers.place("denominators of the tile", 1);
+  block.product_counter = plan.integers.place("loop over output tiles", 1);
+  block.product_output = plan.integers.place("output tile", 1);
+  block.product_bias = plan.integers.place("bias of the output tile", 1);
+  for (const std::uint32_t window : tiled.windows) {
+    BlockWindow& places = block.windows[window];
+    places.first_tile = plan.integers.place(fmt::format("first tile of a block, {}", window), 1);
+    places.edge = plan.integers.place(fmt::format("edge of window {}", window), 1);
+    places.edge_lane = plan.integers.place(fmt::format("lane of its edge, {}", window), 1);
+  }
+}
+
+}  // namespace
+
+Result<BlockPlan> plan_block(const TiledGraph& tiled, const PlanInput& input,
+                             const Settings& settings, std::uint32_t tokens, MemoryPlan& plan) {
+  BlockPlan block;
+  block.tokens = tokens;
+  if (auto fits = place_block_tiles(block, tiled, settings, plan); !fits) {
+    return forward_error(fits);
+  }
+  // Packed outputs are complete at once: all their inputs are on chip.
+  const bool whole = 2 * tiled.dim_tiles * block.slot_pitch <= block.pool.count;
+  if (tokens == settings.mlen && whole) block.packing = pack_queries(tiled, settings);
+  place_rows(block, tiled, input, settings, plan);
+  place_integers(block, tiled, plan);
+  return block;
+}
+
+std::uint32_t block_size(const TiledGraph& tiled, const Settings& settings, std::uint32_t most) {
+  // A window that may begin and end in one tile is only known how to be masked for whole tiles.
+  const bool whole_tiles = std::ranges::any_of(
+      tiled.windows, [&](std::uint32_t window) { return window <= tiled.mlen; });
+  std::uint32_t tokens = tiled.mlen;
+  while (tokens > most || tokens % settings.hbm_v_writeback_amount != 0) {
+    if (whole_tiles || tokens % 2 != 0) return 1;
+    tokens /= 2;
+  }
+  return tokens % settings.blen == 0 ? tokens : 1;
+}
+
+}  // namespace plena

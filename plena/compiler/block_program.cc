@@ -1,0 +1,63 @@
+// The entry for blocks of tokens: the order of a model's operators, as program.cc has it for one.
+
+#include "plena/compiler/block_kernels.h"
+#include "plena/compiler/layer_walk.h"
+
+namespace plena {
+
+namespace {
+
+struct EmitBlockOperator {
+  const BlockContext& context;
+  const LayerKind& kind;
+
+  void operator()(const NormOp& op) const { emit_block_norm(context, kind, op); }
+  void operator()(const ProductOp& op) const { emit_block_product(context, kind, op); }
+  void operator()(const HeadNormOp& op) const { emit_block_head_norm(context, kind, op); }
+  void operator()(const RotateOp& op) const { emit_block_rotation(context, op); }
+  void operator()(const AttentionOp& op) const { emit_block_attention(context, op); }
+  void operator()(const FeedForwardOp& op) const { emit_block_feed_forward(context, kind, op); }
+  void operator()(const SoftCapOp& op) const { emit_block_soft_cap(context, op); }
+  void operator()(const ExpertsOp&) const {
+    context.emitter.refuse("blocks of tokens do not run experts");
+  }
+};
+
+void emit_block_operators(const BlockContext& context, const LayerKind& kind) {
+  emit_layer_vectors(context, context.tiled.all_rows(kind.vectors));
+  for (const Operator& op : kind.operators) std::visit(EmitBlockOperator{context, kind}, op);
+}
+
+}  // namespace
+
+void emit_block(const KernelContext& one_token, const BlockPlan& block,
+                const std::function<void()>& emit_ending) {
+  MemoryPlan plan = one_token.plan;
+  plan.activation = block.activation;  // of as many rows as a block has
+  const BlockContext context{{.emitter = one_token.emitter,
+                              .constants = one_token.constants,
+                              .settings = one_token.settings,
+                              .dialect = one_token.dialect,
+                              .tiled = one_token.tiled,
+                              .plan = plan,
+                              .tables = one_token.tables,
+                              .pipeline = one_token.pipeline,
+                              .weights = one_token.weights},
+                             block};
+  const Graph& graph = *context.tiled.graph;
+  emit_block_setup(context);
+  emit_block_embedding(context);
+  walk_layers(context, [&](const LayerKind& kind) {
+    const RegionScope region(context.emitter, "layer");
+    emit_block_operators(context, kind);
+    advance_layer(context);
+  });
+  if (context.tiled.causal()) {
+    emit_block_pick_token(context, graph.residual);
+    return emit_ending();
+  }
+  const RegionScope region(context.emitter, "ending");
+  emit_block_operators(context, graph.ending);
+}
+
+}  // namespace plena

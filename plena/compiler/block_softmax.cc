@@ -1,0 +1,81 @@
+// Exponentials of a block's scores relative to the maximum of their row, as many rows side by side
+// as there are registers for maxima: through the tiles of positions for the maximum, and back
+// again.
+
+#include <deque>
+
+#include "plena/compiler/block_attention.h"
+
+namespace plena {
+
+namespace {
+
+class BlockSoftmax {
+ public:
+  BlockSoftmax(const BlockContext& context, const AttentionOp& op)
+      : context_(context),
+        e_(context.emitter),
+        first_(op.sinks ? context.row(context.block.scores) : first_scores(context)),
+        start_(e_, "first tile's scores"),
+        end_(e_, "end of the scores"),
+        stride_(e_, "to the next tile") {
+    for (std::uint64_t i = 0; i < kScoresAbreast; ++i) {
+      rows_.emplace_back(e_, "scores");
+      maxima_.emplace_back(e_, "maximum");
+    }
+  }
+
+  void emit() const {
+    const std::uint64_t vlen = context_.settings.vlen;
+    e_.set(start_, first_, "scores");
+    load_kept(context_, end_, context_.block.score_end, "end of the scores");
+    e_.set(stride_, score_stride(context_), "from tile to tile");
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) e_.offset(rows_[i], start_, i * vlen);
+    Loop groups(e_, context_.block.score_rows / kScoresAbreast, "rows side by side");
+    find_maxima();
+    exponentiate();
+    for (const HeldGp& row : rows_) e_.advance(row, kScoresAbreast * vlen);
+    e_.advance(start_, kScoresAbreast * vlen);
+    e_.advance(end_, kScoresAbreast * vlen);
+  }
+
+ private:
+  void find_maxima() const {
+    for (const HeldFp& maximum : maxima_) {
+      context_.constants.load(e_, maximum, context_.plan.lowest_score, "lowest");
+    }
+    WalkLoop tiles(e_, rows_[0], end_, "tiles of positions");
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      e_.emit(Op::V_RED_MAX, {maxima_[i], rows_[i], kAllLanes});
+      e_.emit(Op::S_ADD_INT, {rows_[i], rows_[i], stride_});
+    }
+  }
+
+  // From the last tile back to the first.
+  void exponentiate() const {
+    WalkLoop tiles(e_, start_, rows_[0], "tiles of positions, backwards");
+    for (const HeldGp& row : rows_) e_.emit(Op::S_SUB_INT, {row, row, stride_});
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      e_.emit(Op::V_SUB_VF, {rows_[i], rows_[i], maxima_[i], kAllLanes, 0});
+    }
+    for (const HeldGp& row : rows_) e_.emit(Op::V_EXP_V, {row, row, kAllLanes});
+  }
+
+  const BlockContext& context_;
+  Emitter& e_;
+  std::uint64_t first_;  // address of the first row
+  HeldGp start_;
+  HeldGp end_;
+  HeldGp stride_;
+  std::deque<HeldGp> rows_;
+  std::deque<HeldFp> maxima_;
+};
+
+}  // namespace
+
+void emit_block_softmax(const BlockContext& context, const AttentionOp& op) {
+  const RegionScope region(context.emitter, "softmax");
+  BlockSoftmax(context, op).emit();
+}
+
+}  // namespace plena

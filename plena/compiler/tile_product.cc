@@ -1,0 +1,118 @@
+// Products of all tokens of a block with tiles that lie in Matrix SRAM: BLEN tokens and BLEN
+// outputs an instruction, the inputs added up in the array. The write-outs of a few BLEN outputs
+// have their lanes as immediates.
+
+#include <algorithm>
+
+#include "plena/compiler/block_kernels.h"
+
+namespace plena {
+
+namespace {
+
+constexpr std::uint64_t kMostProducts = 16;  // of an M_MM in one stretch of code
+
+class TileProductLoops {
+ public:
+  TileProductLoops(const BlockContext& context, const TileProduct& product)
+      : context_(context),
+        e_(context.emitter),
+        product_(product),
+        blen_(context.settings.blen),
+        columns_(context.settings.mlen / context.settings.blen),
+        column_stride_(product.transposed ? blen_ * context.settings.mlen : blen_) {}
+
+  void emit() const {
+    const std::uint64_t rows = blen_ * context_.settings.vlen;
+    Loop tokens(e_, context_.block.tokens / blen_, "tokens, BLEN at a time");
+    {
+      HeldGp column(e_, "BLEN outputs");
+      e_.copy(column, product_.tile);
+      if (product_.places.empty()) {
+        emit_columns(column);
+      } else {
+        emit_placed_columns(column);
+      }
+    }
+    e_.advance(product_.x, rows);
+    e_.advance(product_.y, rows);
+  }
+
+ private:
+  // All outputs of a tile, one behind the other.
+  void emit_columns(Gp column) const {
+    const std::uint64_t most = std::max<std::uint64_t>(1, kMostProducts / product_.inputs);
+    const std::uint64_t copies = abreast(columns_, std::min(columns_, most));
+    const std::uint64_t turns = columns_ / copies;
+    std::optional<HeldGp> walk;
+    if (turns > 1) {
+      walk.emplace(e_, "result");
+      e_.copy(*walk, product_.y);
+    }
+    const Gp y = walk ? Gp(*walk) : product_.y;
+    Loop loop(e_, turns, "outputs");
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      multiply(column);
+      e_.emit(Op::M_MM_WO, {y, i * blen_});
+    }
+    if (walk) e_.advance(*walk, copies * blen_);
+  }
+
+  void emit_placed_columns(Gp column) const {
+    for (const std::uint64_t place : product_.places) {
+      if (place == kNoPlace) {
+        e_.advance(column, column_stride_);
+        continue;
+      }
+      multiply(column);
+      if (place <= kImm18Max) {
+        e_.emit(Op::M_MM_WO, {product_.y, place});
+        continue;
+      }
+      HeldGp far(e_, "result");
+      e_.offset(far, product_.y, place);
+      e_.emit(Op::M_MM_WO, {far, 0});
+    }
+  }
+
+  // BLEN outputs of BLEN tokens into the array; moves `column` on to the next ones.
+  void multiply(Gp column) const {
+    if (product_.inputs == 1) {
+      multiply(product_.x, column);
+      return e_.advance(column, column_stride_);
+    }
+    HeldGp x(e_, "input");
+    HeldGp tile(e_, "its tile");
+    e_.copy(x, product_.x);
+    e_.copy(tile, column);
+    e_.advance(column, column_stride_);
+    const std::uint64_t copies = abreast(product_.inputs, std::min(product_.inputs, kMostProducts));
+    Loop loop(e_, product_.inputs / copies, "inputs");
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      multiply(x, tile);
+      if (copies == product_.inputs && i + 1 == copies) break;
+      e_.advance(x, context_.tile_rows());
+      e_.advance(tile, context_.tiled.tile_elements());
+    }
+  }
+
+  void multiply(Gp x, Gp tile) const {
+    if (product_.transposed) return e_.emit(Op::M_TMM, {x, tile});
+    e_.emit(Op::M_MM, {tile, x});
+  }
+
+  const BlockContext& context_;
+  Emitter& e_;
+  const TileProduct& product_;
+  std::uint64_t blen_;
+  std::uint64_t columns_;
+  std::uint64_t column_stride_;  // elements of a tile from BLEN outputs to the next ones
+};
+
+}  // namespace
+
+void emit_tile_product(const BlockContext& context, const TileProduct& product) {
+  TileProductLoops(context, product).emit();
+}
+
+}  // namespace plena
