@@ -60,9 +60,10 @@ struct Bf16Row {
   using Element = std::uint16_t;
   static HWY_INLINE Chunk load(const Element* row) {
     const V16 upper = hn::LoadU(Words(), row);
-    const VU32 both = hn::And(hn::BitCast(Doublewords(), upper), all_u32<0x7FFF7FFF>());
-    return {value_of(hn::ShiftLeft<16>(both)), value_of(hn::And(both, all_u32<0xFFFF0000>())),
-            upper};
+    const VU32 both =
+        hn::And(hn::BitCast(Doublewords(), upper), hn::Set(Doublewords(), 0x7FFF7FFF));
+    return {value_of(hn::ShiftLeft<16>(both)),
+            value_of(hn::And(both, hn::Set(Doublewords(), 0xFFFF0000))), upper};
   }
 };
 
@@ -75,8 +76,8 @@ struct F32Row {
     const VU32 odd = bits_of(hn::ConcatOdd(F32(), upper, lower));
     const V16 upper_halves =
         hn::OddEven(hn::BitCast(Words(), odd), hn::BitCast(Words(), hn::ShiftRight<16>(even)));
-    return {value_of(hn::And(even, all_u32<kF32Magnitude>())),
-            value_of(hn::And(odd, all_u32<kF32Magnitude>())), upper_halves};
+    return {value_of(hn::And(even, hn::Set(Doublewords(), kF32Magnitude))),
+            value_of(hn::And(odd, hn::Set(Doublewords(), kF32Magnitude))), upper_halves};
   }
 };
 
@@ -98,17 +99,17 @@ struct FpElement {
   // places in the lowest bits. Subnormals have the exponent of the smallest normal, and a
   // significand that is rounded up to the next power of two carries into the exponent by itself.
   static HWY_INLINE VU32 round(VF32 magnitude) {
-    const VU32 exponent = larger(hn::And(bits_of(magnitude), all_u32<kF32Infinity>()),
-                                 all_u32<kLeastNormal << kF32Mantissa>());
+    const VU32 exponent = larger(hn::And(bits_of(magnitude), hn::Set(Doublewords(), kF32Infinity)),
+                                 hn::Set(Doublewords(), kLeastNormal << kF32Mantissa));
     constexpr std::uint32_t kPlaces = std::uint32_t{kF32Mantissa - kMantissa} << kF32Mantissa;
-    const VF32 unit = value_of(hn::Add(exponent, all_u32<kPlaces>()));
+    const VF32 unit = value_of(hn::Add(exponent, hn::Set(Doublewords(), kPlaces)));
     return hn::Add(bits_of(hn::Add(magnitude, unit)),
                    hn::ShiftRight<kF32Mantissa - kMantissa>(exponent));
   }
 
   static HWY_INLINE V16 with_sign(V16 code, V16 upper) {
     return hn::Or(code, hn::And(hn::ShiftRight<16 - kWidth>(upper),
-                                all_u16<std::uint16_t{1} << (kWidth - 1)>()));
+                                hn::Set(Words(), std::uint16_t{1} << (kWidth - 1))));
   }
 };
 
@@ -123,13 +124,13 @@ struct IntElement {
   static HWY_INLINE VU32 round(VF32 magnitude) {
     constexpr std::uint32_t kUnit = std::uint32_t{kF32Bias + kF32Mantissa - (kWidth - 2)}
                                     << kF32Mantissa;
-    return bits_of(hn::Add(magnitude, value_of(all_u32<kUnit>())));
+    return bits_of(hn::Add(magnitude, value_of(hn::Set(Doublewords(), kUnit))));
   }
 
   // Two's complement.
   static HWY_INLINE V16 with_sign(V16 code, V16 upper) {
     const V16 negative = hn::BitCast(Words(), hn::ShiftRight<15>(hn::BitCast(I16(), upper)));
-    return hn::And(hn::Sub(hn::Xor(code, negative), negative), all_u16<(1 << kWidth) - 1>());
+    return hn::And(hn::Sub(hn::Xor(code, negative), negative), hn::Set(Words(), (1 << kWidth) - 1));
   }
 };
 
@@ -158,17 +159,18 @@ struct Scale {
 template <int kEmax>
 HWY_INLINE Scale scale_of(VU32 largest) {
   const Doublewords d;
-  const VU32 infinity = all_u32<kF32Infinity>();
+  const VU32 infinity = hn::Set(Doublewords(), kF32Infinity);
   const VU32 exponent = hn::And(largest, infinity);
   // The byte in the place of an f32's exponent; 0 is as low as it goes.
-  const VU32 scale =
-      larger(hn::Sub(exponent, all_u32<std::uint32_t{kEmax} << kF32Mantissa>()), hn::Zero(d));
-  VU32 factor = hn::Sub(all_u32<std::uint32_t{2 * kF32Bias} << kF32Mantissa>(), scale);
+  const VU32 scale = larger(
+      hn::Sub(exponent, hn::Set(Doublewords(), std::uint32_t{kEmax} << kF32Mantissa)), hn::Zero(d));
+  VU32 factor = hn::Sub(hn::Set(Doublewords(), std::uint32_t{2 * kF32Bias} << kF32Mantissa), scale);
   // 2^-127 is subnormal.
-  if constexpr (kEmax == 0) factor = larger(factor, all_u32<0x00400000>());
+  if constexpr (kEmax == 0) factor = larger(factor, hn::Set(Doublewords(), 0x00400000));
   const auto is_finite = hn::Lt(hn::BitCast(I32(), exponent), hn::BitCast(I32(), infinity));
   const auto finite = hn::RebindMask(d, is_finite);
-  const VU32 bytes = hn::IfThenElse(finite, hn::ShiftRight<kF32Mantissa>(scale), all_u32<0xFF>());
+  const VU32 bytes =
+      hn::IfThenElse(finite, hn::ShiftRight<kF32Mantissa>(scale), hn::Set(Doublewords(), 0xFF));
   return {value_of(factor), bytes, hn::And(finite, hn::Ne(largest, hn::Zero(d)))};
 }
 
@@ -218,10 +220,10 @@ template <class Element>
 HWY_INLINE void encode_chunk(const Chunk& chunk, const Scale& scale, std::uint8_t* elements) {
   const VU32 even = Element::round(hn::Mul(chunk.even, scale.factor));
   const VU32 odd = Element::round(hn::Mul(chunk.odd, scale.factor));
-  const V16 rounded =
-      hn::BitCast(Words(), hn::Or(hn::ShiftLeft<16>(odd), hn::And(even, all_u32<0x0000FFFF>())));
-  const V16 code =
-      hn::Min(hn::Sub(rounded, all_u16<Element::kOffset>()), all_u16<Element::kLargest>());
+  const V16 rounded = hn::BitCast(
+      Words(), hn::Or(hn::ShiftLeft<16>(odd), hn::And(even, hn::Set(Doublewords(), 0x0000FFFF))));
+  const V16 code = hn::Min(hn::Sub(rounded, hn::Set(Words(), Element::kOffset)),
+                           hn::Set(Words(), Element::kLargest));
   const VU32 codes = hn::BitCast(Doublewords(), Element::with_sign(code, chunk.upper));
   store_codes<Element::kWidth>(hn::BitCast(Words(), hn::IfThenElseZero(scale.keep, codes)),
                                elements);
