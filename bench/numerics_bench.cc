@@ -83,6 +83,9 @@ constexpr NamedShape kShapes[] = {
     {"M_MM", &MatrixKernels::product, {4, 4, kMlen, 4}},
     {"M_MM_16_columns_blocks", &MatrixKernels::product, {4, kMlen, kMlen, 4}},
     {"M_TMM", &MatrixKernels::product_transposed, {4, 4, kMlen, 4}},
+    {"M_TMM_16_columns_blocks", &MatrixKernels::product_transposed, {4, kMlen, kMlen, 4}},
+    {"M_MM_blen_16", &MatrixKernels::product, {16, 16, kMlen, 16}},
+    {"M_MM_blen_16_4_columns_blocks", &MatrixKernels::product, {16, kMlen, kMlen, 16}},
     {"M_BMM_head", &MatrixKernels::product, {kMlen, kMlen, 16, 4}},
     {"M_BTMM_head", &MatrixKernels::product_transposed, {kMlen, kMlen, 16, 4}},
 };

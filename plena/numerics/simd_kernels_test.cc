@@ -156,8 +156,9 @@ TEST_P(SimdMatrixKernels, EqualThePortableOnesForEveryNumberOfColumns) {
 
 TEST_P(SimdMatrixKernels, EqualThePortableOnesForEveryNumberOfRows) {
   for (const ElementType format : kFormats) {
-    for (std::size_t rows = 1; rows <= 9; ++rows) {
+    for (std::size_t rows = 1; rows <= 37; ++rows) {
       expect_equal(format, {rows, 71, 8, 4}, Draw::Ordinary);
+      expect_equal(format, {rows, 40, 16, 8}, Draw::Ordinary);
     }
   }
 }
@@ -170,6 +171,8 @@ TEST_P(SimdMatrixKernels, EqualThePortableOnesForEveryNumberOfBlocks) {
         expect_equal(format, {4, 36, blocks * blen, blen}, Draw::Ordinary);
       }
       expect_equal(format, {2, 3, blocks * 16, 16}, Draw::Ordinary);
+      expect_equal(format, {4, 4, blocks * 4, 4}, Draw::Ordinary);
+      expect_equal(format, {16, 16, blocks * 16, 16}, Draw::Ordinary);
     }
   }
 }
@@ -180,6 +183,7 @@ TEST_P(SimdMatrixKernels, EqualThePortableOnesOnSpecialValues) {
       for (const std::size_t blen : {4, 8}) {
         expect_equal(format, {1, 64, 64, blen}, draw);
         expect_equal(format, {4, 4, 64, blen}, draw);
+        expect_equal(format, {20, 40, 48, blen}, draw);
         expect_equal(format, {5, 100, 24, blen}, draw);
       }
     }
@@ -193,6 +197,19 @@ TEST_P(SimdMatrixKernels, EqualThePortableOnesWhereZerosMayBeSkipped) {
         expect_equal(format, {1, 64, n, 4, true}, draw);
         expect_equal(format, {4, 40, n, 4, true}, draw);
       }
+    }
+  }
+}
+
+TEST_P(SimdMatrixKernels, TransposeTilesOfAnySide) {
+  for (const ElementType format : kFormats) {
+    for (std::size_t side = 1; side <= 136; side += side < 20 ? 1 : 4) {
+      Values values(static_cast<unsigned>(side), Draw::AnyBits);
+      const Row tile = random_row(format, side * side, values);
+      Row out(format, side * side), expected(format, side * side);
+      matrix_kernels(format, GetParam()).transpose(tile.bytes(), out.bytes(), side);
+      portable_matrix_kernels(format).transpose(tile.bytes(), expected.bytes(), side);
+      ASSERT_EQ(out, expected) << side;
     }
   }
 }

@@ -4,6 +4,8 @@
 // A panel is kRows rows times kVectors vectors of columns, held in registers. bf16 weights are
 // widened on the way: of each pair of columns the even one by a shift, the odd one by a mask; the
 // order of the columns is restored once, when the roots meet the accumulators.
+#include <cstring>
+
 #include "plena/numerics/float_format.h"
 #include "plena/numerics/highway_targets.h"
 #include "plena/numerics/scratch.h"
@@ -29,6 +31,33 @@ constexpr std::size_t kTreeLevels = 32;
 
 // AVX-512 has registers for four block sums of a panel at a time, AVX2 for one or two.
 constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3;
+
+// Of the lanes even[0], odd[0], even[1], odd[1], … the first half and the second.
+template <class D, class V>
+HWY_INLINE V zip_lower(D d, V even, V odd) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (hn::MaxLanes(d) == 16) {
+    const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return V{_mm512_permutex2var_ps(even.raw, order, odd.raw)};
+  }
+#endif
+  const V lower = hn::InterleaveLower(d, even, odd);
+  if constexpr (hn::MaxLanes(d) <= 4) return lower;
+  return hn::ConcatLowerLower(d, hn::InterleaveUpper(d, even, odd), lower);
+}
+template <class D, class V>
+HWY_INLINE V zip_upper(D d, V even, V odd) {
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (hn::MaxLanes(d) == 16) {
+    const __m512i order =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return V{_mm512_permutex2var_ps(even.raw, order, odd.raw)};
+  }
+#endif
+  const V upper = hn::InterleaveUpper(d, even, odd);
+  if constexpr (hn::MaxLanes(d) <= 4) return upper;
+  return hn::ConcatUpperUpper(d, upper, hn::InterleaveLower(d, even, odd));
+}
 
 // Weights of one step k for kVectors vectors of columns, as f32.
 struct F32Weights {
@@ -82,9 +111,8 @@ struct Bf16Weights {
       HWY_UNROLL(2)
       for (std::size_t pair = 0; pair < kVectors / 2; ++pair) {
         float* at = out + 2 * pair * hn::Lanes(d);
-        HWY_ALIGN float ordered[2 * hn::MaxLanes(d)];
-        hn::StoreInterleaved2(roots[2 * pair], roots[2 * pair + 1], d, ordered);
-        const V in_order[2] = {hn::Load(d, ordered), hn::Load(d, ordered + hn::Lanes(d))};
+        const V in_order[2] = {zip_lower(d, roots[2 * pair], roots[2 * pair + 1]),
+                               zip_upper(d, roots[2 * pair], roots[2 * pair + 1])};
         F32Weights::add_to(d, in_order, at);
       }
     }
@@ -218,7 +246,12 @@ class Panel {
       HWY_UNROLL(4)
       for (std::size_t k = 0; k < kBlen; ++k) step(from, sum);
     } else {
-      for (std::size_t k = 0; k < blen; ++k) step(from, sum);
+      std::size_t k = 0;
+      for (; k + 4 <= blen; k += 4) {
+        HWY_UNROLL(4)
+        for (std::size_t i = 0; i < 4; ++i) step(from, sum);
+      }
+      for (; k < blen; ++k) step(from, sum);
     }
     return sum;
   }
@@ -288,6 +321,149 @@ void narrow_panels(ProductShape shape, Operands<typename Weights::Element> from,
   }
 }
 
+// M_MM of BLEN 4, the most frequent product of all: lane 4c + r of the vectors is row r and column
+// c, so that every step is one product of four activations and four weights.
+template <class Weights>
+class FourByFour {
+ public:
+  using Element = typename Weights::Element;
+
+  static bool fits(const ProductShape& shape) {
+    return shape.rows == 4 && shape.columns == 4 && shape.blen == 4 && shape.n % kStretch == 0;
+  }
+
+  static void accumulate(const ProductShape& shape, Operands<Element> from, float* out,
+                         std::size_t out_stride) {
+    const float* a = arrange(from.a, from.a_stride, shape.n);
+    Sums levels[kTreeLevels];  // as BlockTree has them
+    std::size_t depth = 0;
+    for (std::size_t k = 0, done = 0; k < shape.n; k += kStretch, ++done) {
+      Sums part = stretch(a + 4 * k, from.weights + k * from.weight_stride, from.weight_stride);
+      for (std::size_t bit = done; (bit & 1) != 0; bit >>= 1) {
+        Sums left = levels[--depth];
+        left += part;
+        part = left;
+      }
+      levels[depth++] = part;
+    }
+    Sums root = levels[--depth];
+    while (depth > 0) {
+      Sums left = levels[--depth];
+      left += root;
+      root = left;
+    }
+    add_to(root, out, out_stride);
+  }
+
+ private:
+  using D = AllFloats;
+  static constexpr std::size_t kVectors = 16 / hn::MaxLanes(D());
+  using Sums = Tile<hn::Vec<D>, 1, kVectors>;
+  static constexpr std::size_t kStretch = 16;  // steps, four blocks
+
+  struct ArrangedScratch {};
+
+  // [k][4 rows]: within a stretch the steps 0, 4, 8, 12, then 1, 5, 9, 13 and so on.
+  static const float* arrange(const float* a, std::size_t stride, std::size_t n) {
+    const D d;
+    const hn::Repartition<double, D> d64;
+    auto* to = static_cast<float*>(thread_scratch<ArrangedScratch>(4 * n * sizeof(float)));
+    constexpr std::size_t kLanes = hn::MaxLanes(D());
+    for (std::size_t k = 0; k < n; k += kLanes) {
+      const auto row = [&](std::size_t r) HWY_ATTR { return hn::LoadU(d, a + r * stride + k); };
+      const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+      const auto put = [&](auto upper, auto lower, std::size_t first) HWY_ATTR {
+        const auto x = hn::BitCast(d64, lower), y = hn::BitCast(d64, upper);
+        const std::size_t at = k / kStretch * kStretch * 4 + k % kStretch;
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, x, y)), d, to + at + first * kStretch);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, x, y)), d,
+                   to + at + (first + 1) * kStretch);
+      };
+      put(hn::InterleaveLower(d, r2, r3), hn::InterleaveLower(d, r0, r1), 0);
+      put(hn::InterleaveUpper(d, r2, r3), hn::InterleaveUpper(d, r0, r1), 2);
+    }
+    return to;
+  }
+
+  // Each of four weights in the four lanes of its column; lookups in their bytes.
+  struct Places {
+    alignas(64) std::uint8_t bytes[kVectors][hn::MaxLanes(D()) * 4];
+  };
+  static constexpr Places kPlaces = [] {
+    Places places{};
+    constexpr std::size_t kSize = sizeof(Element);
+    for (std::size_t i = 0; i < 64; ++i) {
+      const std::size_t column = i / 16, byte = i % 4;
+      const std::size_t skipped = 4 - kSize;  // bf16 is the upper half of an f32
+      places.bytes[i / sizeof places.bytes[0]][i % sizeof places.bytes[0]] =
+          static_cast<std::uint8_t>(byte < skipped ? 0x80 : column * kSize + byte - skipped);
+    }
+    return places;
+  }();
+
+  static HWY_INLINE hn::Vec<D> spread(const Element* weights, std::size_t vector) {
+    const hn::Repartition<std::uint8_t, D> d8;
+    const auto places = hn::Load(d8, kPlaces.bytes[vector]);
+    if constexpr (sizeof(Element) == 4) {
+      const auto four = hn::BitCast(d8, hn::LoadDup128(D(), weights));
+      return hn::BitCast(D(), hn::TableLookupBytes(four, places));
+    } else {
+      const hn::Repartition<std::uint64_t, D> d64;
+      std::uint64_t four = 0;
+      std::memcpy(&four, weights, sizeof four);
+      return hn::BitCast(D(), hn::TableLookupBytes(hn::BitCast(d8, hn::Set(d64, four)), places));
+    }
+  }
+
+  static HWY_INLINE Sums stretch(const float* a, const Element* weights, std::size_t stride) {
+    const auto block = [&](std::size_t b) HWY_ATTR {
+      Sums sum;
+      HWY_UNROLL(2)
+      for (std::size_t v = 0; v < kVectors; ++v) sum.at[0][v] = hn::Zero(D());
+      HWY_UNROLL(4)
+      for (std::size_t i = 0; i < 4; ++i) {
+        const auto rows = hn::LoadDup128(D(), a + i * kStretch + 4 * b);
+        HWY_UNROLL(2)
+        for (std::size_t v = 0; v < kVectors; ++v) {
+          const auto columns = spread(weights + (4 * b + i) * stride, v);
+          sum.at[0][v] = hn::MulAdd(rows, columns, sum.at[0][v]);
+        }
+      }
+      return sum;
+    };
+    Sums left = block(0);
+    left += block(1);
+    Sums right = block(2);
+    right += block(3);
+    left += right;
+    return left;
+  }
+
+  static void add_to(const Sums& roots, float* out, std::size_t out_stride) {
+    HWY_ALIGN float lanes[16];  // [column][row]
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      hn::Store(roots.at[0][v], D(), lanes + v * hn::MaxLanes(D()));
+    }
+    const hn::FixedTag<float, 4> d;
+    const auto column = [&](std::size_t c) HWY_ATTR { return hn::Load(d, lanes + 4 * c); };
+    hn::Vec<decltype(d)> c0 = column(0), c1 = column(1), c2 = column(2), c3 = column(3);
+    const hn::Repartition<double, decltype(d)> d64;
+    const auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(d64, v); };
+    const auto lower01 = wide(hn::InterleaveLower(d, c0, c1));
+    const auto upper01 = wide(hn::InterleaveUpper(d, c0, c1));
+    const auto lower23 = wide(hn::InterleaveLower(d, c2, c3));
+    const auto upper23 = wide(hn::InterleaveUpper(d, c2, c3));
+    const auto add_row = [&](std::size_t r, auto sums) HWY_ATTR {
+      float* at = out + r * out_stride;
+      hn::StoreU(hn::Add(hn::LoadU(d, at), hn::BitCast(d, sums)), d, at);
+    };
+    add_row(0, hn::InterleaveLower(d64, lower01, lower23));
+    add_row(1, hn::InterleaveUpper(d64, lower01, lower23));
+    add_row(2, hn::InterleaveLower(d64, upper01, upper23));
+    add_row(3, hn::InterleaveUpper(d64, upper01, upper23));
+  }
+};
+
 template <class Weights>
 void product(const ProductShape& shape, const float* a, std::size_t a_stride, const void* weights,
              std::size_t weight_stride, float* out, std::size_t out_stride) {
@@ -300,9 +476,8 @@ void product(const ProductShape& shape, const float* a, std::size_t a_stride, co
     from.weights += columns;
     out += columns;
   };
-  if (left.columns == 4) {  // M_MM of BLEN 4, the most frequent product of all
-    rows_of_panel<Weights, Floats<4>, 1, kManyRows>(left, from, out, out_stride);
-    return;
+  if (FourByFour<Weights>::fits(shape)) {
+    return FourByFour<Weights>::accumulate(shape, from, out, out_stride);
   }
   // A single row has registers for four vectors, four rows have them for two.
   while (shape.rows < kManyRows && left.columns >= 4 * kLanes) {
@@ -316,18 +491,41 @@ void product(const ProductShape& shape, const float* a, std::size_t a_stride, co
   if (left.columns > 0) narrow_panels<Weights, kLanes>(left, from, out, out_stride);
 }
 
-// Transposes a square of 128-bit rows: every stage interleaves row i with row i + half.
-template <class T>
-HWY_INLINE void transpose_square(const T* from, std::size_t from_stride, T* to,
-                                 std::size_t to_stride) {
-  const hn::FixedTag<T, 16 / sizeof(T)> d;
+// 128 bits from each of `from`, from + apart, … as the blocks of a vector.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const hn::TFromD<D>* from, std::size_t apart) {
+  using T = hn::TFromD<D>;
+  const hn::FixedTag<T, 16 / sizeof(T)> block;
+  if constexpr (hn::MaxLanes(d) == hn::MaxLanes(block)) {
+    return hn::LoadU(block, from);
+  } else {
+#if HWY_TARGET == HWY_AVX3
+    // Inserting from memory leaves the port of the shuffles alone.
+    const auto at = [&](std::size_t i) HWY_ATTR { return hn::LoadU(block, from + i * apart).raw; };
+    __m512i blocks = _mm512_castsi128_si512(at(0));
+    blocks = _mm512_inserti32x4(blocks, at(1), 1);
+    blocks = _mm512_inserti32x4(blocks, at(2), 2);
+    return hn::Vec<D>{_mm512_inserti32x4(blocks, at(3), 3)};
+#else
+    return hn::Combine(d, hn::LoadU(block, from + apart), hn::LoadU(block, from));
+#endif
+  }
+}
+
+// Transposes the squares of as many 128-bit blocks as a vector has: rows c … c + kSide - 1 of each
+// square are kSide apart. Every stage interleaves row i with row i + half.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void transpose_squares(D d, const T* from, std::size_t from_stride, T* to,
+                                  std::size_t to_stride) {
   constexpr std::size_t kSide = 16 / sizeof(T);
-  hn::Vec<decltype(d)> rows[kSide];
+  hn::Vec<D> rows[kSide];
   HWY_UNROLL(8)
-  for (std::size_t i = 0; i < kSide; ++i) rows[i] = hn::LoadU(d, from + i * from_stride);
+  for (std::size_t i = 0; i < kSide; ++i) {
+    rows[i] = load_blocks(d, from + i * from_stride, kSide * from_stride);
+  }
   HWY_UNROLL(3)
   for (std::size_t stage = 1; stage < kSide; stage *= 2) {
-    hn::Vec<decltype(d)> mixed[kSide];
+    hn::Vec<D> mixed[kSide];
     HWY_UNROLL(4)
     for (std::size_t i = 0; i < kSide / 2; ++i) {
       mixed[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + kSide / 2]);
@@ -340,23 +538,62 @@ HWY_INLINE void transpose_square(const T* from, std::size_t from_stride, T* to,
   for (std::size_t i = 0; i < kSide; ++i) hn::StoreU(rows[i], d, to + i * to_stride);
 }
 
+// Whole vectors of columns, then whole blocks; returns how many columns it has done.
+template <class D, class T = hn::TFromD<D>>
+std::size_t transpose_columns(D d, const T* from, std::size_t from_stride, std::size_t first,
+                              std::size_t columns, std::size_t n, T* to, std::size_t to_stride) {
+  constexpr std::size_t kSide = 16 / sizeof(T);
+  std::size_t c = first;
+  for (; c + hn::MaxLanes(d) <= columns; c += hn::MaxLanes(d)) {
+    for (std::size_t k = 0; k + kSide <= n; k += kSide) {
+      transpose_squares(d, from + c * from_stride + k, from_stride, to + k * to_stride + c,
+                        to_stride);
+    }
+  }
+  return c;
+}
+
+// Four rows of 16 bits: what M_TMM of BLEN 4 takes of a tile.
+HWY_INLINE void transpose_four(const std::uint16_t* from, std::size_t from_stride, std::size_t n,
+                               std::uint16_t* to) {
+  const hn::FixedTag<std::uint16_t, 8> d;
+  const hn::FixedTag<std::uint32_t, 4> d32;
+  const auto pairs = [&](auto lower, auto upper, std::uint16_t* at) HWY_ATTR {
+    const auto a = hn::BitCast(d32, lower), b = hn::BitCast(d32, upper);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d32, a, b)), d, at);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d32, a, b)), d, at + 8);
+  };
+  for (std::size_t k = 0; k + 8 <= n; k += 8) {
+    const auto row = [&](std::size_t c)
+                         HWY_ATTR { return hn::LoadU(d, from + c * from_stride + k); };
+    const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+    pairs(hn::InterleaveLower(d, r0, r1), hn::InterleaveLower(d, r2, r3), to + k * 4);
+    pairs(hn::InterleaveUpper(d, r0, r1), hn::InterleaveUpper(d, r2, r3), to + k * 4 + 16);
+  }
+}
+
 // to[k][c] = from[c][k] for k < n, c < columns; bits of any kind.
 template <class T>
 void transpose(const T* from, std::size_t from_stride, std::size_t columns, std::size_t n, T* to,
                std::size_t to_stride) {
   constexpr std::size_t kSide = 16 / sizeof(T);
-  const std::size_t square_columns = columns - columns % kSide;
   const std::size_t square_n = n - n % kSide;
-  for (std::size_t c = 0; c < square_columns; c += kSide) {
-    for (std::size_t k = 0; k < square_n; k += kSide) {
-      transpose_square(from + c * from_stride + k, from_stride, to + k * to_stride + c, to_stride);
-    }
+  std::size_t c = 0;
+  if (sizeof(T) == 2 && columns == 4 && to_stride == 4) {
+    if constexpr (sizeof(T) == 2) transpose_four(from, from_stride, n, to);
+    c = 4;
+  } else {
+    const hn::FixedTag<T, kSide> block;
+    c = transpose_columns(hn::ScalableTag<T>(), from, from_stride, c, columns, n, to, to_stride);
+    c = transpose_columns(block, from, from_stride, c, columns, n, to, to_stride);
   }
-  const auto copy = [&](std::size_t c, std::size_t first_k) {
-    for (std::size_t k = first_k; k < n; ++k) to[k * to_stride + c] = from[c * from_stride + k];
+  const auto copy = [&](std::size_t column, std::size_t first_k) {
+    for (std::size_t k = first_k; k < n; ++k) {
+      to[k * to_stride + column] = from[column * from_stride + k];
+    }
   };
-  for (std::size_t c = 0; c < square_columns; ++c) copy(c, square_n);
-  for (std::size_t c = square_columns; c < columns; ++c) copy(c, 0);
+  for (std::size_t done = 0; done < c; ++done) copy(done, square_n);
+  for (; c < columns; ++c) copy(c, 0);
 }
 
 // Columns transposed at a time: a cache line of bf16 twice over, four vectors of f32.
