@@ -135,16 +135,25 @@ class Channel {
     return refresh_due_ == kShortNever ? kNever : origin_ + refresh_due_;
   }
   /// Appends what decides how requests for some banks fare from tick `at` on, up to the next
-  /// refresh; rows relative to `row_base`. At rest, and `at` is not before now().
-  void save_rest(BankSet banks, Tick at, std::uint32_t row_base,
+  /// refresh; rows relative to `row_base`. Where `only_banks`, the banks' own state alone. At rest,
+  /// and `at` is not before now().
+  void save_rest(BankSet banks, bool only_banks, Tick at, std::uint32_t row_base,
                  std::vector<std::int32_t>& state) const;
+  /// Appends what else decides how refreshes of all banks fare, and what they leave behind.
+  void save_refresh(Tick at, std::vector<std::int32_t>& state) const {
+    device_.save_refresh(static_cast<ShortTick>(at - origin_), state);
+  }
   /// Goes on to tick `at`, before the next refresh, and to a saved state; returns the word behind
   /// it. At rest.
   const std::int32_t* load_rest(BankSet banks, Tick at, std::uint32_t row_base,
                                 const std::int32_t* state);
-  /// Takes the place of a channel of the same settings at rest, its refreshes, statistics and log
-  /// apart.
-  void take_rest(const Channel& other);
+  /// The same for all banks, with refreshes of all banks on the way, of which the next one falls
+  /// due at `due`.
+  const std::int32_t* load_refreshed(Tick at, Tick due, std::uint32_t row_base,
+                                     const std::int32_t* state);
+  /// Takes the place of a channel of the same settings at rest, its statistics and log apart, and
+  /// unless `refreshes` its refreshes: none will come.
+  void take_rest(const Channel& other, bool refreshes);
 
   /// Since the last clear_completions(), in the order their last commands were sent.
   [[nodiscard]] std::span<const Completion> completions() const { return completions_.all(); }

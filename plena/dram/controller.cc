@@ -101,34 +101,57 @@ Tick Controller::now() const {
   return now;
 }
 
-void Controller::save_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
-                           std::vector<std::int32_t>& state) const {
-  auto next = banks.begin();
+void Controller::save_rest(std::span<const BankSet> banks, std::span<const BankSet> known, Tick at,
+                           std::uint32_t row_base, std::vector<std::int32_t>& state) const {
+  std::size_t i = 0;
   for_each_hbm_channel([&](const auto& channel) {
-    if (*next != 0) channel.save_rest(*next, at, row_base, state);
-    ++next;
+    const BankSet before = known.empty() ? 0 : known[i];
+    const BankSet more = banks[i++] & ~before;
+    if (more != 0) channel.save_rest(more, before != 0, at, row_base, state);
+  });
+}
+
+void Controller::save_refresh(std::span<const BankSet> known, Tick at,
+                              std::vector<std::int32_t>& state) const {
+  std::size_t i = 0;
+  for_each_hbm_channel([&](const auto& channel) {
+    if (known[i++] == 0) channel.save_rest(0, false, at, 0, state);
+    channel.save_refresh(at, state);
   });
 }
 
 void Controller::load_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
                            std::span<const std::int32_t> state) {
   const std::int32_t* word = state.data();
-  std::visit(
-      [&]<class C>(std::vector<C>& channels) {
-        if constexpr (!std::is_same_v<C, IdealMemory>) {
-          for (std::size_t i = 0; i < channels.size(); ++i)
-            if (banks[i] != 0) word = channels[i].load_rest(banks[i], at, row_base, word);
-        }
-      },
-      channels_);
+  std::size_t i = 0;
+  for_each_hbm_channel([&](auto& channel) {
+    if (banks[i] != 0) word = channel.load_rest(banks[i], at, row_base, word);
+    ++i;
+  });
 }
 
-void Controller::take_rest(const Controller& other) {
+void Controller::save_refreshed(Tick at, std::uint32_t row_base,
+                                std::vector<std::int32_t>& state) const {
+  for_each_hbm_channel([&]<class S>(const Channel<S>& channel) {
+    channel.save_rest(S::kAllBanks, false, at, row_base, state);
+    channel.save_refresh(at, state);
+  });
+}
+
+void Controller::load_refreshed(Tick at, Tick due, std::uint32_t row_base,
+                                std::span<const std::int32_t> state) {
+  const std::int32_t* word = state.data();
+  for_each_hbm_channel(
+      [&](auto& channel) { word = channel.load_refreshed(at, due, row_base, word); });
+}
+
+void Controller::take_rest(const Controller& other, bool refreshes) {
   std::visit(
       [&]<class C>(std::vector<C>& channels) {
         if constexpr (!std::is_same_v<C, IdealMemory>) {
           const auto& others = std::get<std::vector<C>>(other.channels_);
-          for (std::size_t i = 0; i < channels.size(); ++i) channels[i].take_rest(others[i]);
+          for (std::size_t i = 0; i < channels.size(); ++i)
+            channels[i].take_rest(others[i], refreshes);
         }
       },
       channels_);

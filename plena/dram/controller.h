@@ -100,11 +100,20 @@ class Controller {
   [[nodiscard]] Tick refresh_due() const;
   /// The latest tick a channel has come to.
   [[nodiscard]] Tick now() const;
-  void save_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
-                 std::vector<std::int32_t>& state) const;
+  /// Channels and banks that are among `known` are left out.
+  void save_rest(std::span<const BankSet> banks, std::span<const BankSet> known, Tick at,
+                 std::uint32_t row_base, std::vector<std::int32_t>& state) const;
+  /// Of every channel what refreshes of all banks look at, and unless it is among `known` what its
+  /// banks share.
+  void save_refresh(std::span<const BankSet> known, Tick at,
+                    std::vector<std::int32_t>& state) const;
   void load_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
                  std::span<const std::int32_t> state);
-  void take_rest(const Controller& other);
+  /// A memory that has refreshed all banks: the state of all channels and banks.
+  void save_refreshed(Tick at, std::uint32_t row_base, std::vector<std::int32_t>& state) const;
+  void load_refreshed(Tick at, Tick due, std::uint32_t row_base,
+                      std::span<const std::int32_t> state);
+  void take_rest(const Controller& other, bool refreshes);
   /// Adds up what all channels have counted, the latencies apart.
   [[nodiscard]] ActivityCounts activity() const;
 
@@ -152,6 +161,16 @@ class Controller {
         [&]<class C>(const std::vector<C>& channels) {
           if constexpr (!std::is_same_v<C, IdealMemory>)
             for (const C& channel : channels) act(channel);
+        },
+        channels_);
+  }
+
+  template <class Do>
+  void for_each_hbm_channel(Do&& act) {
+    std::visit(
+        [&]<class C>(std::vector<C>& channels) {
+          if constexpr (!std::is_same_v<C, IdealMemory>)
+            for (C& channel : channels) act(channel);
         },
         channels_);
   }

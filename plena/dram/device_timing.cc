@@ -91,14 +91,25 @@ void DeviceTiming<S>::save_shared(ShortTick at, std::vector<std::int32_t>& state
 }
 
 template <class S>
+const std::int32_t* DeviceTiming<S>::load_shared(ShortTick at, const std::int32_t* state) {
+  if (*state++ == 0) return state;
+  visit_shared(*this, [&](ShortTick& tick) { tick = at + *state++; });
+  for (unsigned pseudo_channel = 0; pseudo_channel < kPseudoChannels; ++pseudo_channel) {
+    for (ShortTick& tick : last_activates_[pseudo_channel]) tick = at + *state++;
+    last_activated_group_[pseudo_channel] = static_cast<unsigned>(*state++);
+  }
+  return state;
+}
+
+// A word for a closed bank, another two for an open one.
+template <class S>
 void DeviceTiming<S>::save(BankSet banks, ShortTick at, std::uint32_t row_base,
                            std::vector<std::int32_t>& state) const {
-  save_shared(at, state);
   for (; banks != 0; banks &= banks - 1) {
     const unsigned bank = first_of(banks);
-    state.push_back(is_open(bank) ? 1 : 0);
-    state.push_back(std::max(row_ready_[bank] - at, 0));
-    if (!is_open(bank)) continue;
+    const bool open = is_open(bank);
+    state.push_back(2 * std::max(row_ready_[bank] - at, 0) + (open ? 1 : 0));
+    if (!open) continue;
     state.push_back(static_cast<std::int32_t>(open_row_[bank] - row_base));
     state.push_back(std::max(activated_[bank] - at, -open_row_reach()));
   }
@@ -107,21 +118,14 @@ void DeviceTiming<S>::save(BankSet banks, ShortTick at, std::uint32_t row_base,
 template <class S>
 const std::int32_t* DeviceTiming<S>::load(BankSet banks, ShortTick at, std::uint32_t row_base,
                                           const std::int32_t* state) {
-  if (*state++ != 0) {
-    visit_shared(*this, [&](ShortTick& tick) { tick = at + *state++; });
-    for (unsigned pseudo_channel = 0; pseudo_channel < kPseudoChannels; ++pseudo_channel) {
-      for (ShortTick& tick : last_activates_[pseudo_channel]) tick = at + *state++;
-      last_activated_group_[pseudo_channel] = static_cast<unsigned>(*state++);
-    }
-  }
   std::array<std::pair<ShortTick, unsigned>, kMaxBanks> settling;
   std::size_t count = 0;
   for (; banks != 0; banks &= banks - 1) {
     const unsigned bank = first_of(banks);
-    const bool open = *state++ != 0;
-    row_ready_[bank] = at + *state++;
+    const std::int32_t word = *state++;
+    row_ready_[bank] = at + word / 2;
     open_banks_ &= ~only(bank);
-    if (!open) continue;
+    if (word % 2 == 0) continue;
     open_banks_ |= only(bank);
     open_row_[bank] = row_base + static_cast<std::uint32_t>(*state++);
     activated_[bank] = at + *state++;
@@ -132,6 +136,28 @@ const std::int32_t* DeviceTiming<S>::load(BankSet banks, ShortTick at, std::uint
   std::sort(settling.begin(), settling.begin() + count);
   for (std::size_t i = 0; i < count; ++i) settling_.add(settling[i].second, settling[i].first);
   return state;
+}
+
+template <class S>
+void DeviceTiming<S>::save_refresh(ShortTick at, std::vector<std::int32_t>& state) const {
+  for (const ShortTick tick : precharge_all_ready_) state.push_back(std::max(tick - at, 0));
+  state.push_back(static_cast<std::int32_t>(open_banks_));
+  state.push_back(static_cast<std::int32_t>(open_banks_ >> 32));
+  for (unsigned bank = 0; bank < S::kBanks; ++bank) {
+    if (row_ready_[bank] <= at) continue;
+    state.push_back(static_cast<std::int32_t>(bank));
+    state.push_back(row_ready_[bank] - at);
+  }
+  state.push_back(-1);
+}
+
+// The banks' own states are known.
+template <class S>
+const std::int32_t* DeviceTiming<S>::load_refresh(ShortTick at, const std::int32_t* state) {
+  for (ShortTick& tick : precharge_all_ready_) tick = at + *state++;
+  for (state += 2; *state != -1; state += 2) {
+  }
+  return state + 1;
 }
 
 template <class S>

@@ -89,13 +89,21 @@ class DeviceTiming {
   /// From now on ticks count from `by` later.
   void shift_origin(ShortTick by);
 
-  /// Appends what decides how requests for some banks fare from `at` on, if no row command but
-  /// theirs follows and no refresh: relative to `at` and to a row. Equal states act alike.
+  // A state in words, relative to a tick `at` and to a row: what decides how requests for some
+  // banks fare from then on, if no row command but theirs follows and no refresh. Equal states act
+  // alike. Loading returns the word behind what it read.
+
+  /// What all banks share.
+  void save_shared(ShortTick at, std::vector<std::int32_t>& state) const;
+  const std::int32_t* load_shared(ShortTick at, const std::int32_t* state);
   void save(BankSet banks, ShortTick at, std::uint32_t row_base,
             std::vector<std::int32_t>& state) const;
-  /// Brings these banks, and what all banks share, to a saved state; returns the word behind it.
   const std::int32_t* load(BankSet banks, ShortTick at, std::uint32_t row_base,
                            const std::int32_t* state);
+  /// What refreshes of all banks look at beside what is shared; all that they leave behind beside
+  /// the banks' states.
+  void save_refresh(ShortTick at, std::vector<std::int32_t>& state) const;
+  const std::int32_t* load_refresh(ShortTick at, const std::int32_t* state);
 
   // The same for the commands a scheduler weighs all the time, in parts: a command may be sent
   // when all its parts allow it.
@@ -162,7 +170,6 @@ class DeviceTiming {
   // Every shared tick before which something may not be sent, refreshes of all banks apart.
   template <class Device, class Visit>
   static void visit_shared(Device& device, Visit&& visit);
-  void save_shared(ShortTick at, std::vector<std::int32_t>& state) const;
   [[nodiscard]] ShortTick activate_reach() const {
     return std::max(gaps_.four_activates, gaps_.activate_activate_group);
   }

@@ -40,6 +40,7 @@ struct Shape {
   static constexpr unsigned kGroups = kPseudoChannels * kGroupsPerPseudoChannel;
   static constexpr unsigned kBanks = kGroups * kBanksPerGroup;
   static constexpr unsigned kBanksPerPseudoChannel = kBanks / kPseudoChannels;
+  static constexpr BankSet kAllBanks = ~BankSet{0} >> (kMaxBanks - kBanks);
   static constexpr Tick kTicksPerCk = kTicks;
   /// With two ticks a CK only odd ones are rising edges, and only precharges do without one.
   static constexpr ShortTick kRisingEdge = kTicks - 1;

@@ -42,7 +42,7 @@ PeakRate DramHbm::peak() const {
 // ------------------------------------------------------------ transfers
 
 Ticket DramHbm::take_ticket() {
-  if (replay_.outcome == nullptr) {
+  if (current_.outcome == nullptr && !released_.empty()) {
     const auto over = [&](Ticket ticket) { return transfers_[ticket].unfinished == 0; };
     const auto done = std::partition(released_.begin(), released_.end(), std::not_fn(over));
     free_.insert(free_.end(), done, released_.end());
@@ -61,50 +61,47 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   const Tick per_ck = controller_.ticks_per_ck();
   const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
   const Tick first_edge = (tick + per_ck - 1) / per_ck * per_ck;
-  if (replay_.outcome != nullptr) {
-    const bool behind = first_edge >= replay_.begin + replay_.outcome->rest;
-    behind ? follow() : take_back();
-  }
   // What is remembered supposes that time does not go back.
   remembers_ = remembers_ && first_edge >= latest_start_;
   latest_start_ = first_edge;
+  pass_time_to(first_edge);
 
+  const BurstPattern& pattern = patterns_.of(rows, controller_);
+  (rows.write ? traffic_.written : traffic_.read) += pattern.bursts;
   const Ticket ticket = take_ticket();
   Transfer& transfer = transfers_[ticket];
-  lay_out(rows, transfer);
-  const auto bursts = static_cast<std::uint32_t>(transfer.addresses.size());
-  (rows.write ? traffic_.written : traffic_.read) += bursts;
   transfer.pattern = rows;
-  transfer.told = nullptr;
-  transfer.banks.assign(controller_.settings().channels, 0);
-  for (const std::uint64_t address : transfer.addresses) {
-    const dram::BurstPlace place = controller_.place(address);
-    transfer.banks[place.channel] |= dram::only(place.bank);
-  }
   transfer.after = start.after;
-  transfer.handed = 0;
-  transfer.unfinished = bursts;
-  transfer.finished = 0;
   transfer.start = first_edge;
+  transfer.bursts = pattern.bursts;
+  transfer.handed = 0;
+  transfer.unfinished = pattern.bursts;
+  transfer.finished = 0;
+  transfer.told = nullptr;
+  transfer.laid_out = false;
   waiting_[turn_of(start.unit)].push_back(ticket);
+  note_start(ticket, turn_of(start.unit), pattern);
   return ticket;
 }
 
-void DramHbm::lay_out(const TransferRows& rows, Transfer& transfer) {
+void DramHbm::lay_out(Transfer& transfer) {
+  if (transfer.laid_out) return;
+  transfer.laid_out = true;
   transfer.addresses.clear();
   transfer.rows.clear();
   std::uint32_t begin = 0;
   for_each_burst(
-      rows, [&](std::uint64_t address, std::uint32_t) { transfer.addresses.push_back(address); },
+      transfer.pattern,
+      [&](std::uint64_t address, std::uint32_t) { transfer.addresses.push_back(address); },
       [&](std::uint32_t index) {
-        const HbmRow row = rows.row(index);
+        const HbmRow row = transfer.pattern.row(index);
         const auto end = static_cast<std::uint32_t>(transfer.addresses.size());
         const std::uint64_t first = row.element_address / kBurstBytes * kBurstBytes;
         const bool shares = begin > 0 && transfer.addresses[begin - 1] == first;
         transfer.rows.push_back({shares ? begin - 1 : begin, end});
         begin = end;
       });
-  transfer.ends.assign(transfer.addresses.size(), kNever);
+  transfer.ends.assign(transfer.bursts, kNever);
 }
 
 // ------------------------------------------------------------ time
@@ -155,7 +152,7 @@ void DramHbm::hand_over(Tick edge) {
 Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
   const Ticket ticket = transfers.front();
   Transfer& transfer = transfers_[ticket];
-  const auto bursts = static_cast<std::uint32_t>(transfer.addresses.size());
+  lay_out(transfer);
   Tick accepted = edge_;
   do {
     const dram::Request request{.address = transfer.addresses[transfer.handed],
@@ -163,8 +160,8 @@ Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
                                 .is_write = transfer.pattern.write};
     accepted = controller_.submit(request, edge_);
     ++transfer.handed;
-  } while (alone && accepted == edge_ && transfer.handed < bursts);
-  if (transfer.handed == bursts) {
+  } while (alone && accepted == edge_ && transfer.handed < transfer.bursts);
+  if (transfer.handed == transfer.bursts) {
     transfer.accepted = accepted;
     transfers.pop_front();
   }
@@ -172,7 +169,7 @@ Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
 }
 
 void DramHbm::set_listener(TimelineListener* listener) {
-  if (listener != nullptr && replay_.outcome != nullptr) take_back();
+  if (listener != nullptr) end_run();
   tell_commands();
   listener_ = listener;
   controller_.set_log(listener == nullptr ? nullptr : &log_);
@@ -183,15 +180,18 @@ void DramHbm::tell_commands() {
   log_.clear();
 }
 
+void DramHbm::note_completion(const dram::Completion& completion) {
+  Transfer& transfer = transfers_[completion.id >> 32];
+  transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
+  transfer.finished = std::max(transfer.finished, completion.finished);
+  --transfer.unfinished;
+}
+
 void DramHbm::collect() {
   if (log_.size() >= kToldTogether) [[unlikely]]
     tell_commands();
-  controller_.take_completions([&](const dram::Completion& completion) {
-    Transfer& transfer = transfers_[completion.id >> 32];
-    transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
-    transfer.finished = std::max(transfer.finished, completion.finished);
-    --transfer.unfinished;
-  });
+  controller_.take_completions(
+      [&](const dram::Completion& completion) { note_completion(completion); });
 }
 
 // While bursts wait for their edge nothing else can be handed over before it, so that all channels
@@ -199,8 +199,7 @@ void DramHbm::collect() {
 // question, or without one from event to event: no further than the answer, which for reads lies
 // at least their latency behind the command that settles it.
 template <class Done>
-void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
-  if (failure_ || replay_.outcome != nullptr || done()) return;
+void DramHbm::simulate(Done&& done, Tick limit, Tick beyond_event) {
   const Tick patience = static_cast<Tick>(kPatienceFs / tick_fs(controller_));
   Tick waiting_since = kNever;
   do {
@@ -208,7 +207,7 @@ void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
     if (edge <= limit && edge != kNever) {
       controller_.advance_to(edge);
       collect();
-      if (done() || recall(edge)) return;
+      if (done()) return;
       hand_over(edge);
       continue;
     }
@@ -226,6 +225,18 @@ void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
   } while (!done());
 }
 
+template <class Done>
+void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
+  if (failure_) return;
+  settle_run();
+  if (current_.outcome != nullptr || done()) return;
+  simulate(done, limit, beyond_event);
+}
+
+void DramHbm::simulate_to(Tick limit) {
+  if (!failure_) simulate([] { return false; }, limit, 0);
+}
+
 void DramHbm::give_up() {
   failure_ = Error{ErrorCode::Trap,
                    fmt::format("the memory never answers: {} bursts have waited since tick {}",
@@ -234,210 +245,38 @@ void DramHbm::give_up() {
                    {}};
 }
 
-// ------------------------------------------------------------ runs
-
-// Uses the outcome of what waits, if it is known or can be rehearsed. Every transfer has ends then.
-bool DramHbm::recall(Tick edge) {
-  if (!choose_run()) return false;
-  describe(edge);
-  RememberedStreams::Outcome* outcome = streams_.find(key_);
-  if (outcome == nullptr) outcome = rehearse(edge);
-  if (outcome == nullptr || edge + outcome->rest >= controller_.refresh_due()) return false;
-  foretell(*outcome, edge);
-  return true;
-}
-
-// All that waits, at the start of a run; false where nothing can be remembered.
-bool DramHbm::choose_run() {
-  constexpr std::size_t kMostTransfers = 24;  // each that joins has the run rehearsed anew
-  if (!remembers_ || listener_ != nullptr || !controller_.at_rest()) return false;
-  replay_.tickets.clear();
-  replay_.turns.clear();
-  for (std::size_t turn = 0; turn < waiting_.size(); ++turn) {
-    for (const Ticket ticket : waiting_[turn]) {
-      if (transfers_[ticket].handed != 0) return false;
-      replay_.tickets.push_back(ticket);
-      replay_.turns.push_back(turn);
-    }
-  }
-  return replay_.tickets.size() <= kMostTransfers;
-}
-
-namespace {
-
-void append(RememberedStreams::Key& key, std::uint64_t word) {
-  key.push_back(static_cast<std::int32_t>(word));
-  key.push_back(static_cast<std::int32_t>(word >> 32));
-}
-
-}  // namespace
-
-// The key of a run: whose transfers, when, what they ask for relative to its first row, and the
-// memory's state in the banks they touch.
-void DramHbm::describe(Tick edge) {
-  const std::uint64_t period = controller_.row_period();
-  const TransferRows& first = transfers_[replay_.tickets.front()].pattern;
-  replay_.row_base = static_cast<std::uint32_t>(first.base / period);
-  replay_.banks.assign(controller_.settings().channels, 0);
-  key_.clear();
-  for (std::size_t i = 0; i < replay_.tickets.size(); ++i) {
-    const Transfer& transfer = transfers_[replay_.tickets[i]];
-    const TransferRows& rows = transfer.pattern;
-    append(key_, static_cast<std::uint64_t>(std::max<Tick>(transfer.start - edge, 0)));
-    append(key_, rows.base - first.base / period * period);
-    for (const std::uint64_t word : {rows.first, rows.stride, rows.scale}) append(key_, word);
-    append(key_, std::uint64_t{rows.count} << 32 | rows.length);
-    append(key_, std::uint64_t{rows.width} << 32 | rows.block);
-    append(key_, replay_.turns[i] << 3 | (rows.write ? 4U : 0U) | (rows.in_bytes ? 2U : 0U) |
-                     (rows.whole_codes ? 1U : 0U));
-    for (std::size_t c = 0; c < transfer.banks.size(); ++c) replay_.banks[c] |= transfer.banks[c];
-  }
-  append(key_, replay_.tickets.size() > 1 ? turn_ : waiting_.size());
-  controller_.save_rest(replay_.banks, edge, replay_.row_base, key_);
-}
-
-// Plays the run on the stage, where no refresh comes, and remembers it; null if it never ends.
-RememberedStreams::Outcome* DramHbm::rehearse(Tick edge) {
-  if (stage_ == nullptr) {
-    dram::DramSettings settings = controller_.settings();
-    settings.refresh = dram::RefreshMode::None;
-    stage_ = std::make_unique<DramHbm>(std::move(*dram::Controller::make(settings)), 1);
-  }
-  DramHbm& stage = *stage_;
-  stage.adopt_run(*this);
-  const dram::ActivityCounts before = stage.controller_.activity();
-  for (Tick next = edge; next != kNever; next = stage.next_edge()) {
-    stage.controller_.advance_to(next);
-    stage.hand_over(next);
-  }
-  stage.controller_.finish_all();
-
-  RememberedStreams::Outcome outcome;
-  // A tick later the controller has turned from reads to writes, if it will.
-  const Tick rest = stage.controller_.now() + 1;
-  stage.controller_.advance_to(rest);
-  if (!stage.controller_.at_rest()) return nullptr;
-  outcome.rest = rest - edge;
-  outcome.edge = stage.edge_ - edge;
-  outcome.turn = stage.turn_;
-  stage.controller_.save_rest(replay_.banks, rest, replay_.row_base, outcome.banks);
-  outcome.activity = stage.controller_.activity().since(before);
-  std::array<std::vector<std::uint64_t>, 2> latencies;  // how often each occurred, by is_write
-  stage.controller_.take_completions([&](const dram::Completion& completion) {
-    Transfer& transfer = stage.transfers_[completion.id >> 32];
-    transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
-    transfer.finished = std::max(transfer.finished, completion.finished);
-    const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
-    auto& times = latencies[completion.is_write];
-    if (times.size() <= latency) times.resize(latency + 1);
-    ++times[latency];
-  });
-  for (std::size_t i = 0; i < latencies.size(); ++i) {
-    for (std::size_t latency = 0; latency < latencies[i].size(); ++latency) {
-      if (latencies[i][latency] != 0)
-        outcome.latencies[i].emplace_back(static_cast<Tick>(latency), latencies[i][latency]);
-    }
-  }
-  for (const Transfer& transfer : stage.transfers_) {
-    auto& known = outcome.transfers.emplace_back();
-    known.accepted = transfer.accepted - edge;
-    known.finished = transfer.finished - edge;
-    known.ends.reserve(transfer.ends.size());
-    for (const Tick end : transfer.ends)
-      known.ends.push_back(static_cast<std::int32_t>(end - edge));
-  }
-  return streams_.remember(key_, std::move(outcome));
-}
-
-// The run that waits in another memory, with what it finds there.
-void DramHbm::adopt_run(const DramHbm& other) {
-  controller_.take_rest(other.controller_);
-  turn_ = other.turn_;
-  edge_ = other.edge_;
-  transfers_.clear();
-  for (auto& transfers : waiting_) transfers.clear();
-  for (std::size_t i = 0; i < other.replay_.tickets.size(); ++i) {
-    waiting_[other.replay_.turns[i]].push_back(static_cast<Ticket>(i));
-    transfers_.push_back(other.transfers_[other.replay_.tickets[i]]);
-  }
-}
-
-void DramHbm::foretell(RememberedStreams::Outcome& outcome, Tick edge) {
-  replay_.outcome = &outcome;
-  replay_.begin = edge;
-  ++outcome.times;
-  for (auto& transfers : waiting_) transfers.clear();
-  for (std::size_t i = 0; i < replay_.tickets.size(); ++i) {
-    const RememberedStreams::Transfer& known = outcome.transfers[i];
-    Transfer& transfer = transfers_[replay_.tickets[i]];
-    transfer.handed = static_cast<std::uint32_t>(transfer.addresses.size());
-    transfer.unfinished = 0;
-    transfer.accepted = edge + known.accepted;
-    transfer.finished = edge + known.finished;
-    transfer.told = &known;
-  }
-}
-
-// Writes down the ends of bursts where so far only the run's outcome has them.
-void DramHbm::tell_ends(Transfer& transfer) const {
-  if (transfer.told == nullptr) return;
-  const std::vector<std::int32_t>& ends = transfer.told->ends;
-  for (std::size_t k = 0; k < ends.size(); ++k) transfer.ends[k] = replay_.begin + ends[k];
-  transfer.told = nullptr;
-}
-
-// The memory does what the run did to it.
-void DramHbm::follow() {
-  const RememberedStreams::Outcome& outcome = *replay_.outcome;
-  for (const Ticket ticket : replay_.tickets) tell_ends(transfers_[ticket]);
-  for (const RememberedStreams::Transfer& known : outcome.transfers)
-    bursts_remembered_ += known.ends.size();
-  controller_.load_rest(replay_.banks, replay_.begin + outcome.rest, replay_.row_base,
-                        outcome.banks);
-  edge_ = replay_.begin + outcome.edge;
-  turn_ = outcome.turn;
-  replay_.outcome = nullptr;
-}
-
-void DramHbm::take_back() {
-  --replay_.outcome->times;
-  replay_.outcome = nullptr;
-  for (std::size_t i = 0; i < replay_.tickets.size(); ++i) {
-    const Ticket ticket = replay_.tickets[i];
-    Transfer& transfer = transfers_[ticket];
-    transfer.handed = 0;
-    transfer.unfinished = static_cast<std::uint32_t>(transfer.addresses.size());
-    transfer.finished = 0;
-    transfer.told = nullptr;
-    std::fill(transfer.ends.begin(), transfer.ends.end(), kNever);
-    waiting_[replay_.turns[i]].push_back(ticket);
-  }
-}
-
 // ------------------------------------------------------------ answers
 
 bool DramHbm::rows_known(const Transfer& transfer, std::uint32_t first, std::uint32_t last) {
+  if (!transfer.laid_out) return false;
   return std::none_of(transfer.ends.begin() + transfer.rows[first].begin,
                       transfer.ends.begin() + transfer.rows[last].end,
                       [](Tick end) { return end == kNever; });
 }
 
+Tick DramHbm::last_end(Transfer& transfer, std::uint32_t first, std::uint32_t last) {
+  lay_out(transfer);
+  const auto begin = transfer.rows[first].begin;
+  const auto end = transfer.rows[last].end;
+  if (transfer.told == nullptr)
+    return *std::max_element(transfer.ends.begin() + begin, transfer.ends.begin() + end);
+  const RememberedStreams::Ends& ends = *transfer.told->ends;
+  return transfer.told_from + *std::max_element(ends.begin() + begin, ends.begin() + end);
+}
+
 Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) {
   Transfer& transfer = transfers_[ticket];
-  const bool all = first_row == 0 && last_row + 1 == transfer.rows.size();
-  if (all) return complete(ticket);
+  if (first_row == 0 && last_row + 1 == transfer.pattern.count) return complete(ticket);
   run([&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); }, kNever,
       beyond_event(transfer));
   if (failure_) return 0;
-  tell_ends(transfer);
-  const Tick end = *std::max_element(transfer.ends.begin() + transfer.rows[first_row].begin,
-                                     transfer.ends.begin() + transfer.rows[last_row].end);
+  const Tick end = last_end(transfer, first_row, last_row);
   return clock_.cycle_at(static_cast<std::uint64_t>(end)) + transfer.after;
 }
 
 Cycle DramHbm::accepted(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  run([&] { return transfer.handed == transfer.addresses.size(); });
+  run([&] { return transfer.handed == transfer.bursts; });
   return failure_ ? 0 : clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted));
 }
 
@@ -454,7 +293,7 @@ Tick DramHbm::last_before_issue_after(Cycle horizon) const {
 
 bool DramHbm::accepted_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
-  const auto done = [&] { return transfer.handed == transfer.addresses.size(); };
+  const auto done = [&] { return transfer.handed == transfer.bursts; };
   run(done, last_before_issue_after(horizon));
   return failure_ ||
          (done() && clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted)) <= horizon);
@@ -464,6 +303,13 @@ bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
   run([&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
   return failure_ || (transfer.unfinished == 0 && complete_cycle(transfer) <= horizon);
+}
+
+std::optional<dram::ChannelStatistics> DramHbm::controller_statistics() const {
+  dram::ChannelStatistics all = controller_.statistics();
+  streams_.add_to(all);
+  if (current_.outcome != nullptr) RememberedStreams::add_to(all, *current_.outcome, 1);
+  return all;
 }
 
 std::uint64_t DramHbm::queued_bursts() const {

@@ -1,11 +1,10 @@
 // The memory behind a DRAM controller: bursts handed over clock by clock, channels that refuse
 // (timing.md, rule 6).
 //
-// Whatever waits when the memory is at rest is a run of transfers. Its outcome is taken from an
-// earlier run that was the same (remembered_streams.h), or rehearsed on a second memory to be
-// remembered. It counts at once, but the memory itself follows only when the next transfer starts
-// behind its end; one that starts earlier takes the run back, and both make a longer one. A run
-// that a refresh falls into is simulated burst by burst.
+// Transfers that start while the memory is at rest, and those that join them, are a run
+// (remembered_streams.h). One that was met before is foretold: its outcome counts at once, but the
+// memory itself follows only when the next transfer starts behind its end. One that starts earlier
+// makes it another, longer run. A run that was not met often enough is simulated burst by burst.
 #pragma once
 
 #include <array>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "plena/dram/controller.h"
+#include "plena/timing/burst_patterns.h"
 #include "plena/timing/hbm_model.h"
 #include "plena/timing/remembered_streams.h"
 
@@ -33,11 +33,7 @@ class DramHbm final : public HbmModel {
   void release(Ticket ticket) override { released_.push_back(ticket); }
   [[nodiscard]] PeakRate peak() const override;
 
-  [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override {
-    auto all = controller_.statistics();
-    streams_.add_to(all);
-    return all;
-  }
+  [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override;
   /// Whether runs of transfers are remembered; the cycles are the same. On unless switched off,
   /// before the first transfer.
   void remember_streams(bool on) { remembers_ = on; }
@@ -54,61 +50,85 @@ class DramHbm final : public HbmModel {
   struct Transfer {
     TransferRows pattern;
     Cycle after = 0;
-    dram::Tick start = 0;                  // the clock edge of its first offer
-    std::uint32_t handed = 0;              // bursts the memory has accepted
-    std::uint32_t unfinished = 0;          // bursts without a known end
-    dram::Tick accepted = 0;               // of the last burst, when all are
-    dram::Tick finished = 0;               // latest end that is known
+    dram::Tick start = 0;  // the clock edge of its first offer
+    std::uint32_t bursts = 0;
+    std::uint32_t handed = 0;      // bursts the memory has accepted
+    std::uint32_t unfinished = 0;  // bursts without a known end
+    dram::Tick accepted = 0;       // of the last burst, when all are
+    dram::Tick finished = 0;       // latest end that is known
+    // The outcome that has the ends of its bursts, counted from `told_from`; null: `ends` has them.
+    const RememberedStreams::Transfer* told = nullptr;
+    dram::Tick told_from = 0;
+    // Written down when somebody needs them.
+    bool laid_out = false;
     std::vector<std::uint64_t> addresses;  // of its bursts
     std::vector<dram::Tick> ends;          // of its bursts; kNever: not known
     std::vector<Row> rows;
-    std::vector<dram::BankSet> banks;                   // by channel, those it touches
-    const RememberedStreams::Transfer* told = nullptr;  // has the ends if `ends` does not yet
   };
   // Transfers with bursts to hand over, oldest first, of load-M, load-V and store.
   using Turns = std::array<std::deque<Ticket>, 3>;
 
-  // A run of transfers whose outcome counts but has not reached the memory yet.
-  struct Replay {
-    RememberedStreams::Outcome* outcome = nullptr;  // null: there is none
+  // The run at hand.
+  struct CurrentRun {
+    RememberedStreams::Run* run = nullptr;                // null: there is none
+    const RememberedStreams::Outcome* outcome = nullptr;  // that it is foretold to have
+    bool settled = false;    // no transfer has joined since it was foretold or given up
+    bool simulated = false;  // burst by burst; the stage has the memory as it found it
     dram::Tick begin = 0;
     std::uint32_t row_base = 0;
-    std::vector<dram::BankSet> banks;  // by channel, those it touches
-    std::vector<Ticket> tickets;
+    std::vector<Ticket> tickets;     // in the order in which they joined
     std::vector<std::size_t> turns;  // the unit of each
   };
 
   [[nodiscard]] Ticket take_ticket();
-  static void lay_out(const TransferRows& rows, Transfer& transfer);
+  static void lay_out(Transfer& transfer);
   [[nodiscard]] dram::Tick next_edge() const;
   // Whether a unit has a burst to offer at edge_, and whether no other one has.
   [[nodiscard]] bool offers(std::size_t unit) const;
   [[nodiscard]] bool offers_alone(std::size_t unit) const;
   void hand_over(dram::Tick edge);
   dram::Tick hand_over_front(std::deque<Ticket>& transfers, bool alone);
+  void note_completion(const dram::Completion& completion);
   void collect();
   void tell_commands();
   // Lets time go on until `done()`, up to and including tick `limit`; without a limit, up to
   // `beyond_event` ticks further than the event that makes it so.
   template <class Done>
   void run(Done&& done, dram::Tick limit = dram::kNever, dram::Tick beyond_event = 0);
+  template <class Done>
+  void simulate(Done&& done, dram::Tick limit, dram::Tick beyond_event);
+  void simulate_to(dram::Tick limit);
   [[nodiscard]] dram::Tick beyond_event(const Transfer& transfer) const {
     return transfer.pattern.write ? 0 : read_latency_ - 1;
   }
   void give_up();
 
-  bool recall(dram::Tick edge);
-  bool choose_run();
-  void describe(dram::Tick edge);
-  RememberedStreams::Outcome* rehearse(dram::Tick edge);
+  // Runs (dram_runs.cc).
+  void pass_time_to(dram::Tick edge);
+  void note_start(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
+  void begin_run(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
+  void continue_run(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
+  void add_to_run(Ticket ticket, std::size_t turn);
+  void settle_run();
+  [[nodiscard]] bool foretell_run();
+  [[nodiscard]] bool know_outcome(RememberedStreams::Run& run);
+  RememberedStreams::Run& refreshed(const RememberedStreams::Run& run);
+  void simulate_run();
+  DramHbm& stage();
+  bool rehearse(RememberedStreams::Run& run);
+  [[nodiscard]] bool bring_to_rest(bool refreshes);
   void adopt_run(const DramHbm& other);
-  void foretell(RememberedStreams::Outcome& outcome, dram::Tick edge);
-  void follow();
-  void tell_ends(Transfer& transfer) const;
-  void take_back();
+  std::array<std::vector<std::pair<dram::Tick, std::uint64_t>>, 2> collect_latencies();
+  void follow_run();
+  void take_back_run();
+  void end_run();
+  void forget_runs();
+
   [[nodiscard]] dram::Tick last_before_issue_after(Cycle horizon) const;
   [[nodiscard]] static bool rows_known(const Transfer& transfer, std::uint32_t first,
                                        std::uint32_t last);
+  [[nodiscard]] static dram::Tick last_end(Transfer& transfer, std::uint32_t first,
+                                           std::uint32_t last);
   [[nodiscard]] Cycle complete_cycle(const Transfer& transfer) const {
     return clock_.cycle_at(static_cast<std::uint64_t>(transfer.finished)) + transfer.after;
   }
@@ -127,10 +147,11 @@ class DramHbm final : public HbmModel {
 
   bool remembers_ = true;
   dram::Tick latest_start_ = 0;
+  BurstPatterns patterns_;
   RememberedStreams streams_;
   std::uint64_t bursts_remembered_ = 0;
-  RememberedStreams::Key key_;  // of the run at hand
-  Replay replay_;
+  RememberedStreams::Key key_;  // scratch
+  CurrentRun current_;
   std::unique_ptr<DramHbm> stage_;  // where runs are rehearsed
 };
 

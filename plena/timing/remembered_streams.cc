@@ -4,60 +4,73 @@ namespace plena {
 
 namespace {
 
-constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 64 MiB
-
-std::size_t words_of(const RememberedStreams::Key& key, const RememberedStreams::Outcome& outcome) {
-  std::size_t bytes = sizeof(outcome) + 4 * (key.size() + outcome.banks.size());
-  for (const auto& transfer : outcome.transfers)
-    bytes += sizeof(transfer) + 4 * transfer.ends.size();
+std::size_t words_of(const RememberedStreams::Outcome& outcome) {
+  std::size_t bytes = sizeof(outcome) + 4 * outcome.memory.size();
+  for (const auto& transfer : outcome.transfers) {
+    bytes += sizeof(transfer);
+    if (transfer.ends.use_count() == 1) bytes += 4 * transfer.ends->size();
+  }
   for (const auto& latencies : outcome.latencies) bytes += 16 * latencies.size();
   return bytes / 4;
 }
 
-void add_outcome(const RememberedStreams::Outcome& outcome, dram::ChannelStatistics& statistics) {
-  if (outcome.times == 0) return;
-  outcome.activity.add_to(statistics, outcome.times);
-  for (std::size_t is_write = 0; is_write < outcome.latencies.size(); ++is_write) {
-    for (const auto& [latency, bursts] : outcome.latencies[is_write])
-      statistics.direction[is_write].latency.add(latency, bursts * outcome.times);
-  }
-}
-
 }  // namespace
 
+// Two chains, so that multiplications overlap.
 std::size_t RememberedStreams::Hash::operator()(const Key& key) const {
-  std::uint64_t hash = key.size();
-  const auto mix = [&](std::uint64_t words) {
-    hash = (hash ^ words) * 0x9E3779B97F4A7C15U;
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15U;
+  std::uint64_t even = key.size();
+  std::uint64_t odd = 0;
+  const auto mix = [&](std::uint64_t& hash, std::uint64_t words) {
+    hash = (hash ^ words) * kFactor;
     hash ^= hash >> 32;
   };
-  std::size_t i = 0;
-  for (; i + 2 <= key.size(); i += 2) {
-    mix(static_cast<std::uint32_t>(key[i]) | std::uint64_t{static_cast<std::uint32_t>(key[i + 1])}
-                                                 << 32);
+  const auto word = [&](std::size_t i) {
+    return i < key.size() ? std::uint64_t{static_cast<std::uint32_t>(key[i])} : 0;
+  };
+  for (std::size_t i = 0; i < key.size(); i += 4) {
+    mix(even, word(i) | word(i + 1) << 32);
+    mix(odd, word(i + 2) | word(i + 3) << 32);
   }
-  if (i < key.size()) mix(static_cast<std::uint32_t>(key[i]));
-  return hash;
+  return (even ^ odd * 31) * kFactor;
 }
 
-RememberedStreams::Outcome* RememberedStreams::find(const Key& key) {
-  const auto found = known_.find(key);
-  return found == known_.end() ? nullptr : &found->second;
+std::pair<RememberedStreams::Run*, bool> RememberedStreams::at(const Key& key) {
+  const auto [found, is_new] = known_.try_emplace(key);
+  if (is_new) {
+    found->second.number = ++met_;
+    words_ += key.size() + sizeof(*found) / 4;
+  }
+  return {&found->second, is_new};
 }
 
-RememberedStreams::Outcome* RememberedStreams::remember(const Key& key, Outcome outcome) {
-  if (words_ > kMostWords) {
-    for (const auto& [old_key, old] : known_) add_outcome(old, forgotten_);
-    known_.clear();
-    words_ = 0;
-  }
-  words_ += words_of(key, outcome);
-  return &known_.insert_or_assign(key, std::move(outcome)).first->second;
+RememberedStreams::Outcome& RememberedStreams::remember(Run& run, Outcome outcome) {
+  words_ += words_of(outcome);
+  run.outcome = std::make_unique<Outcome>(std::move(outcome));
+  return *run.outcome;
+}
+
+void RememberedStreams::forget() {
+  for (const auto& [key, run] : known_)
+    if (run.outcome != nullptr) add_to(forgotten_, *run.outcome, run.outcome->times);
+  known_.clear();
+  words_ = 0;
 }
 
 void RememberedStreams::add_to(dram::ChannelStatistics& statistics) const {
   statistics.merge(forgotten_);
-  for (const auto& [key, outcome] : known_) add_outcome(outcome, statistics);
+  for (const auto& [key, run] : known_)
+    if (run.outcome != nullptr) add_to(statistics, *run.outcome, run.outcome->times);
+}
+
+void RememberedStreams::add_to(dram::ChannelStatistics& statistics, const Outcome& outcome,
+                               std::uint64_t times) {
+  if (times == 0) return;
+  outcome.activity.add_to(statistics, times);
+  for (std::size_t is_write = 0; is_write < outcome.latencies.size(); ++is_write) {
+    for (const auto& [latency, bursts] : outcome.latencies[is_write])
+      statistics.direction[is_write].latency.add(latency, bursts * times);
+  }
 }
 
 }  // namespace plena

@@ -1,15 +1,21 @@
-// Runs of transfers on a DRAM at rest that were simulated before. How a run fares depends on which
-// bursts it asks for when, and on the state of the banks they are in, both relative to its start:
-// not on when that is, nor on which rows they are. A run that agrees in all of that ends the same
-// way. What a key says is up to whoever makes it (dram_hbm.cc).
+// Runs of transfers on a DRAM that were met before. A run begins with a transfer that finds the
+// memory at rest; each that joins before it is over continues it. How it fares depends on which
+// bursts are asked for when, on the state of their banks, and on a refresh if one falls into it,
+// all relative to its start: not on when that is, nor on which rows they are. A run that agrees in
+// all of that ends the same way.
+//
+// What a key says is up to whoever makes it (dram_runs.cc). That of a continued run names the run
+// it continues, so that it says no more than what is new.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "plena/dram/shape.h"
 #include "plena/dram/statistics.h"
 
 namespace plena {
@@ -17,38 +23,57 @@ namespace plena {
 class RememberedStreams {
  public:
   using Key = std::vector<std::int32_t>;
+  using Ends = std::vector<std::int32_t>;
 
   /// All ticks count from the edge at which the first burst was offered.
   struct Transfer {
     dram::Tick accepted = 0;  // of the last burst
     dram::Tick finished = 0;
-    std::vector<std::int32_t> ends;  // of its bursts
+    std::shared_ptr<const Ends> ends;  // of its bursts
   };
   struct Outcome {
-    dram::Tick rest = 0;              // when the memory is at rest again
-    dram::Tick edge = 0;              // where the next burst may be handed over
-    std::size_t turn = 0;             // whose turn it is then
-    std::vector<Transfer> transfers;  // in the order of the key
-    std::vector<std::int32_t> banks;  // their state at rest
-    dram::ActivityCounts activity;    // what the controller counted
+    dram::Tick rest = 0;               // when the memory is at rest again
+    dram::Tick edge = 0;               // where the next burst may be handed over
+    std::size_t turn = 0;              // whose turn it is then
+    dram::Tick refresh_due = 0;        // the next one then, of a run with refreshes
+    std::vector<Transfer> transfers;   // in the order in which they joined
+    std::vector<std::int32_t> memory;  // its state at rest
+    dram::ActivityCounts activity;     // what the controller counted
     std::array<std::vector<std::pair<dram::Tick, std::uint64_t>>, 2> latencies;  // by is_write
     std::uint64_t times = 0;  // how often it happened without being simulated
   };
+  struct Run {
+    std::uint32_t number = 0;          // never 0
+    std::uint32_t met = 0;             // how often, while its outcome was not known
+    bool refreshes = false;            // fall into it
+    std::vector<dram::BankSet> banks;  // by channel, those whose state its key says
+    std::unique_ptr<Outcome> outcome;  // null: not known
+  };
 
-  /// Null if nothing is known. Valid until remember().
-  Outcome* find(const Key& key);
-  /// Bounded: when there is too much, everything before is forgotten.
-  Outcome* remember(const Key& key, Outcome outcome);
+  /// The run of this key, and whether it is new: then only its number is filled in. Valid until
+  /// forget().
+  std::pair<Run*, bool> at(const Key& key);
+  Outcome& remember(Run& run, Outcome outcome);
+
+  /// Whether it takes so much memory that it is time to forget().
+  [[nodiscard]] bool full() const { return words_ > kMostWords; }
+  /// But for what was counted.
+  void forget();
 
   /// Adds what the controller would have counted.
   void add_to(dram::ChannelStatistics& statistics) const;
+  static void add_to(dram::ChannelStatistics& statistics, const Outcome& outcome,
+                     std::uint64_t times);
 
  private:
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
 
-  std::unordered_map<Key, Outcome, Hash> known_;
+  static constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 64 MiB
+
+  std::unordered_map<Key, Run, Hash> known_;
+  std::uint32_t met_ = 0;
   std::size_t words_ = 0;              // of 4 bytes in keys and outcomes
   dram::ChannelStatistics forgotten_;  // counts of outcomes that are gone
 };
