@@ -29,6 +29,7 @@ inline Stop trapped_with(std::uint64_t pc, TrapCause cause, std::string values, 
 /// Watches nothing.
 struct NoWatch {
   static constexpr bool kActive = false;
+  static constexpr bool kTakesPairs = true;
 };
 
 /// Runs from machine.pc. `watch` is a copy, so that it can live in registers. One that is active is
@@ -40,13 +41,15 @@ struct NoWatch {
 ///   after_special(pc)    C_SET_*
 ///   after_nothing(pc)    an instruction without effect
 ///   after_loop_start(pc), after_loop_end(pc)
+///   passed(first, last)  all from first to last have retired, before a jump or the end of the run
 ///   finish()             the run stops
+/// Pairs take one step only where kTakesPairs: before() is not called for the second.
 template <class Watch>
 Stop dispatch(Execution& x, const RunOptions& options, Watch watch) {
   using namespace dispatch_detail;
   Machine& m = x.machine;
   const Prepared* const code =
-      (Watch::kActive || !options.fuse ? x.program.code : x.program.fused).data();
+      (Watch::kTakesPairs && options.fuse ? x.program.fused : x.program.code).data();
   const Prepared* p = code + m.pc;
   // Instructions retired before `segment`; all from there up to `p` have retired since.
   std::uint64_t retired = m.retired;
@@ -55,13 +58,21 @@ Stop dispatch(Execution& x, const RunOptions& options, Watch watch) {
 
   // Inlined everywhere, or what it refers to could not live in registers.
   const auto leave = [&](Stop stop) __attribute__((always_inline)) {
-    if constexpr (Watch::kActive) watch.finish();
+    if constexpr (Watch::kActive) {
+      if (p != segment)
+        watch.passed(static_cast<std::uint64_t>(segment - code),
+                     static_cast<std::uint64_t>(p - code) - 1);
+      watch.finish();
+    }
     m.pc = static_cast<std::uint64_t>(p - code);
     m.retired = retired + static_cast<std::uint64_t>(p - segment);
     return stop;
   };
   // The instruction at `p` retires and goes on at `to`.
   const auto jump_to = [&](const Prepared* to) __attribute__((always_inline)) {
+    if constexpr (Watch::kActive)
+      watch.passed(static_cast<std::uint64_t>(segment - code),
+                   static_cast<std::uint64_t>(p - code));
     retired += static_cast<std::uint64_t>(p - segment) + 1;
     p = segment = to;
   };
@@ -192,10 +203,16 @@ set_mask:
 
 // Pairs: the first, then straight on to the second, without a look at what it is. Each can be
 // entered at its second, which is there as it is; where the first traps, the second has not begun.
-#define PLENA_FIRST_add_int m.gp[p->rd] = m.gp[p->rs1] + m.gp[p->rs2]
-#define PLENA_FIRST_addi_int m.gp[p->rd] = m.gp[p->rs1] + p->imm
-#define PLENA_FIRST_call \
-  if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code)))
+#define PLENA_FIRST_add_int                  \
+  m.gp[p->rd] = m.gp[p->rs1] + m.gp[p->rs2]; \
+  PLENA_TELL(after_integer)
+#define PLENA_FIRST_addi_int           \
+  m.gp[p->rd] = m.gp[p->rs1] + p->imm; \
+  PLENA_TELL(after_integer)
+#define PLENA_FIRST_call                                                                  \
+  PLENA_BEFORE_CALL();                                                                    \
+  if (!p->handler(x, *p)) return leave(trapped(x, static_cast<std::uint64_t>(p - code))); \
+  PLENA_TELL(after)
 #define PLENA_PAIR(first, second)         \
   first##_##second : PLENA_FIRST_##first; \
   ++p;                                    \

@@ -16,6 +16,7 @@ template <class Told>
 class ObserverWatch {
  public:
   static constexpr bool kActive = true;
+  static constexpr bool kTakesPairs = false;
 
   ObserverWatch(Execution& x, const RunOptions& options, Told* observer)
       : x_(x),
@@ -48,6 +49,7 @@ class ObserverWatch {
   void after_nothing(std::uint64_t pc) { after(pc); }
   void after_loop_start(std::uint64_t pc) { after(pc); }
   void after_loop_end(std::uint64_t pc) { after(pc); }
+  void passed(std::uint64_t /*first*/, std::uint64_t /*last*/) {}
   void finish() {}
 
  private:

@@ -111,7 +111,15 @@ void visit_write_out(const TimedInstruction& i, const Machine& m, const RangeRul
 template <class Visitor>
 void visit_ranges(const TimedInstruction& i, const Machine& m, const RangeRules& g,
                   std::uint32_t rs1_before, Visitor& v) {
-  switch (i.kind) {
+  visit_ranges_of(i.kind, i, m, g, rs1_before, v);
+}
+
+/// The same for a kind that the caller knows.
+template <class Visitor>
+[[gnu::always_inline]] inline void visit_ranges_of(TimedKind kind, const TimedInstruction& i,
+                                                   const Machine& m, const RangeRules& g,
+                                                   std::uint32_t rs1_before, Visitor& v) {
+  switch (kind) {
     case TimedKind::LoadInt:
       v.int_read(g.sum(rs1_before, i.imm), 1);
       break;

@@ -87,25 +87,30 @@ Result<std::unique_ptr<PipelinedIssue>> PipelinedIssue::create(const TimedProgra
   if (!vram) return tl::unexpected(std::move(vram).error());
   auto mram = MramTimes::create(settings);
   if (!mram) return tl::unexpected(std::move(mram).error());
-  return std::unique_ptr<PipelinedIssue>(
-      new PipelinedIssue(program, hbm, RangeRules(settings, dialect), queue_depth, std::move(*vram),
-                         std::move(*mram)));
+  return std::unique_ptr<PipelinedIssue>(new PipelinedIssue(
+      program, hbm, settings, dialect, queue_depth, std::move(*vram), std::move(*mram)));
 }
 
-PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
-                               std::uint32_t queue_depth, VramTimes vram, MramTimes mram)
+PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const Settings& settings,
+                               const Dialect& dialect, std::uint32_t queue_depth, VramTimes vram,
+                               MramTimes mram)
     : IssueModel(program, hbm),
       timed_(program.timed.data()),
-      integer_unit_is_free_(std::ranges::none_of(
-          program.timed,
-          [](const auto& i) { return i.unit == Unit::ScalarInt && i.interval > 1; })),
-      rules_(rules),
+      integer_unit_is_free_(!dialect.has(RsSwitch::Registers) &&
+                            std::ranges::none_of(program.timed,
+                                                 [](const auto& i) {
+                                                   return i.unit == Unit::ScalarInt &&
+                                                          i.interval > 1;
+                                                 })),
+      rules_(settings, dialect),
+      products_use_whole_rows_(rules_.mlen == rules_.vlen && !rules_.transposed_rows),
       queue_depth_(queue_depth),
-      counters_(program.timed.size()),
+      stalls_(program.timed.size()),
+      passages_(program.timed.size()),
       vram_(std::move(vram)),
       mram_(std::move(mram)),
-      fp_mem_(rules.fp_entries),
-      int_mem_(rules.int_entries) {}
+      fp_mem_(rules_.fp_entries),
+      int_mem_(rules_.int_entries) {}
 
 // ------------------------------------------------------------ issue
 
@@ -116,7 +121,6 @@ PipelinedIssue::PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const
   const Cycle at = std::max(
       std::max(front_.next_issue, unit_free),
       std::max(std::max(conditions.registers, cycle_of(conditions.ranges)), conditions.queue));
-  ++counters_[pc].executions;
   stalled_ = at - front_.next_issue;
   if (stalled_ != 0) note_stall(pc, i, at, unit_free, conditions);
   unit_free = at + i.interval;
@@ -145,7 +149,8 @@ Cause PipelinedIssue::stall_cause(const TimedInstruction& i, Cycle at,
 
 // ------------------------------------------------------------ one instruction
 
-void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) {
+void PipelinedIssue::place_in_time(const Machine& machine, std::uint32_t pc,
+                                   std::uint32_t rs1_before) {
   const TimedInstruction& i = timed_[pc];
   switch (i.kind) {
     case TimedKind::Registers:
@@ -170,8 +175,24 @@ void PipelinedIssue::retire(const Machine& machine, std::uint32_t pc, std::uint3
     case TimedKind::Load:
     case TimedKind::Store:
       return retire_transfer(machine, pc, i);
-    default:
-      return retire_ranges(machine, pc, i, rs1_before);
+    case TimedKind::Compute:
+      if (products_use_whole_rows_ && (i.op == Op::M_MV || i.op == Op::M_TMV))
+        return retire_row_product(machine, pc, i);
+      return retire_ranges<TimedKind::Compute>(machine, pc, i);
+    case TimedKind::WriteOut:
+      return retire_ranges<TimedKind::WriteOut>(machine, pc, i);
+    case TimedKind::LoadFp:
+      return retire_ranges<TimedKind::LoadFp>(machine, pc, i);
+    case TimedKind::StoreFp:
+      return retire_ranges<TimedKind::StoreFp>(machine, pc, i);
+    case TimedKind::LoadInt:
+      return retire_ranges<TimedKind::LoadInt>(machine, pc, i, rs1_before);
+    case TimedKind::StoreInt:
+      return retire_ranges<TimedKind::StoreInt>(machine, pc, i);
+    case TimedKind::MapFp:
+      return retire_ranges<TimedKind::MapFp>(machine, pc, i);
+    case TimedKind::TopK:
+      return retire_ranges<TimedKind::TopK>(machine, pc, i);
   }
 }
 
@@ -188,7 +209,7 @@ void PipelinedIssue::retire_rows(const Machine& machine, std::uint32_t pc,
   if constexpr (kWritesRow) ranges = std::max(ranges, out.all_touched(resolve));
 
   const Cycle at = issue(pc, i, {.registers = sources_ready(i), .ranges = ranges});
-  const Cycle done = complete(front_, pc, i, at + i.latency);
+  const Cycle done = complete(front_, i, at + i.latency);
   if (i.interval > 1) {
     first.read = std::max(first.read, stamp_at(at + i.interval));
     second.read = std::max(second.read, stamp_at(at + i.interval));
@@ -199,16 +220,45 @@ void PipelinedIssue::retire_rows(const Machine& machine, std::uint32_t pc,
     tell_issue(pc, i, at, done, stalled_, stall_cause_);
 }
 
+// One function a kind, so that each meets only its own ranges.
+template <TimedKind kKind>
 void PipelinedIssue::retire_ranges(const Machine& machine, std::uint32_t pc,
                                    const TimedInstruction& i, std::uint32_t rs1_before) {
   WaitForRanges wait{*this};
-  visit_ranges(i, machine, rules_, rs1_before, wait);
+  visit_ranges_of(kKind, i, machine, rules_, rs1_before, wait);
   const Cycle at = issue(pc, i, {.registers = sources_ready(i), .ranges = wait.latest});
   Cycle done = compute_done(i, at);
   MarkRanges mark{*this, i.interval > 1, stamp_at(at + i.interval), stamp_at(done)};
-  visit_ranges(i, machine, rules_, rs1_before, mark);
+  visit_ranges_of(kKind, i, machine, rules_, rs1_before, mark);
   if (i.interval > 1) mark_special_reads(i, at + i.interval);
-  done = complete(front_, pc, i, done);
+  done = complete(front_, i, done);
+  if (listener_ != nullptr) [[unlikely]]
+    tell_issue(pc, i, at, done, stalled_, stall_cause_);
+}
+
+// retire_ranges() for what models spend their time on: a row of V and a tile, each looked up once.
+void PipelinedIssue::retire_row_product(const Machine& machine, std::uint32_t pc,
+                                        const TimedInstruction& i) {
+  const std::uint32_t rs1 = machine.gp[i.rs1];
+  const std::uint32_t rs2 = machine.gp[i.rs2];
+  VramTimes::Row& row = vram_.row(rules_.matrix_first ? rs2 : rs1);
+  MramTimes::Tile& tile = mram_.tile(rules_.matrix_first ? rs1 : rs2);
+  Stamp tile_written = tile.written;
+  if (is_in_flight(tile_written)) {
+    const std::uint32_t first = row_of_ticket(tile_written);
+    tile_written =
+        stamp_at(hbm_.delivered(ticket_of(tile_written), first, first + rules_.mlen - 1), true);
+  }
+  const Stamp row_written = row.all_written([&](Stamp code) { return row_delivered(code); });
+
+  const Cycle at =
+      issue(pc, i, {.registers = sources_ready(i), .ranges = std::max(row_written, tile_written)});
+  if (i.interval > 1) {
+    row.read = std::max(row.read, stamp_at(at + i.interval));
+    tile.read = std::max(tile.read, stamp_at(at + i.interval));
+    mark_special_reads(i, at + i.interval);
+  }
+  const Cycle done = complete(front_, i, compute_done(i, at));
   if (listener_ != nullptr) [[unlikely]]
     tell_issue(pc, i, at, done, stalled_, stall_cause_);
 }
@@ -406,7 +456,7 @@ void PipelinedIssue::land(const LiveTransfer& transfer, Unit unit, bool oldest) 
   }
   if (done > front_.latest) {
     front_.latest = done;
-    front_.latest_pc = transfer.pc;
+    front_.latest_of = &timed_[transfer.pc];
   }
   note_transfer(unit, transfer.issue, done);
   if (listener_ != nullptr) [[unlikely]]
@@ -433,20 +483,23 @@ void PipelinedIssue::drain() {
   }
   if (front_.latest > front_.next_issue) {
     const std::uint64_t tail = front_.latest - front_.next_issue;
-    if (is_transfer_unit(timed_[front_.latest_pc].unit)) {
-      counters_[front_.latest_pc].stalls[static_cast<std::size_t>(Cause::HbmData)] += tail;
+    const std::uint32_t pc = pc_of(*front_.latest_of);
+    if (is_transfer_unit(front_.latest_of->unit)) {
+      stalls_[pc].cycles[static_cast<std::size_t>(Cause::HbmData)] += tail;
     } else {
-      accounts_[front_.latest_pc].causes[Cause::Completion] += tail;
+      accounts_[pc].causes[Cause::Completion] += tail;
     }
     front_.next_issue = front_.latest;
   }
   total_ = front_.next_issue;
+  std::uint64_t passing = 0;  // pieces of program that have begun and not ended
   for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
-    const Counters& counters = counters_[pc];
     InstructionAccount& account = accounts_[pc];
-    account.executions = counters.executions;
-    account.causes[Cause::Issue] = counters.executions;
-    std::copy_n(counters.stalls.begin(), kStallCauseCount, account.causes.cycles.begin());
+    passing += passages_[pc].begun;
+    account.executions = passing;
+    account.causes[Cause::Issue] = passing;
+    passing -= passages_[pc].ended;
+    std::copy_n(stalls_[pc].cycles.begin(), kStallCauseCount, account.causes.cycles.begin());
   }
 }
 

@@ -17,31 +17,42 @@ class PipelinedIssue final : public IssueModel {
                                                         const Dialect& dialect,
                                                         std::uint32_t queue_depth);
 
-  void retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) override;
+  void retire(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before) override {
+    count_passage(pc, pc);
+    place_in_time(machine, pc, rs1_before);
+  }
+
+  /// retire() in two halves: executions are counted a straight piece of program at a time.
+  void count_passage(std::uint64_t first, std::uint64_t last) {
+    ++passages_[first].begun;
+    ++passages_[last].ended;
+  }
+  void place_in_time(const Machine& machine, std::uint32_t pc, std::uint32_t rs1_before);
 
   /// Where the issue stands. The inner loop keeps it in registers and gives it back whenever
   /// anything but the functions below is called.
   struct Front {
     Cycle next_issue = 0;  // one behind the last issue
     Cycle latest = 0;      // completion that is known
-    std::uint32_t latest_pc = 0;
+    const TimedInstruction* latest_of = nullptr;
   };
   Front& front() { return front_; }
 
-  /// retire() of what inner loops are made of: kinds Registers and Nothing; SetSpecial; LoopStart;
-  /// LoopEnd.
+  /// place_in_time() of what inner loops are made of: kinds Registers and Nothing; SetSpecial;
+  /// LoopStart; LoopEnd.
   template <bool kListened>
-  void retire_registers(Front& front, std::uint32_t pc);
+  void retire_registers(Front& front, std::uint64_t pc);
   /// retire_registers() of arithmetic on gp for nobody to hear, where integer_unit_is_free().
-  void retire_integer(Front& front, std::uint32_t pc);
+  void retire_integer(Front& front, std::uint64_t pc);
   template <bool kListened>
-  void retire_special(Front& front, std::uint32_t pc);
+  void retire_special(Front& front, std::uint64_t pc);
   template <bool kListened>
-  void retire_loop_start(Front& front, std::uint32_t pc);
+  void retire_loop_start(Front& front, std::uint64_t pc);
   template <bool kListened>
-  void retire_loop_end(Front& front, std::uint32_t pc);
+  void retire_loop_end(Front& front, std::uint64_t pc);
 
-  /// Whether the integer unit takes an instruction a cycle, whatever it is, and so holds up none.
+  /// Whether the integer unit takes an instruction a cycle, whatever it is, and so holds up none,
+  /// and gp0 is never written.
   [[nodiscard]] bool integer_unit_is_free() const { return integer_unit_is_free_; }
 
   void drain() override;
@@ -60,10 +71,14 @@ class PipelinedIssue final : public IssueModel {
     Cycle queue = 0;
   };
 
-  // Of one static instruction, in one cache line.
-  struct alignas(64) Counters {
-    std::uint64_t executions = 0;
-    std::array<std::uint64_t, kStallCauseCount> stalls{};  // by Cause
+  // Of one static instruction: stalls by Cause, in one cache line.
+  struct alignas(64) Stalls {
+    std::array<std::uint64_t, kStallCauseCount> cycles{};
+  };
+  // How often a straight piece of program that was passed through began or ended here.
+  struct Passages {
+    std::uint64_t begun = 0;
+    std::uint64_t ended = 0;
   };
 
   // A transfer that may not be complete yet.
@@ -75,17 +90,19 @@ class PipelinedIssue final : public IssueModel {
     TransferRows rows;
   };
 
-  PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const RangeRules& rules,
-                 std::uint32_t queue_depth, VramTimes vram, MramTimes mram);
+  PipelinedIssue(const TimedProgram& program, HbmModel& hbm, const Settings& settings,
+                 const Dialect& dialect, std::uint32_t queue_depth, VramTimes vram, MramTimes mram);
 
   template <bool kTwoSources, bool kWritesRow>
   void retire_rows(const Machine& machine, std::uint32_t pc, const TimedInstruction& i);
+  template <TimedKind kKind>
   void retire_ranges(const Machine& machine, std::uint32_t pc, const TimedInstruction& i,
-                     std::uint32_t rs1_before);
+                     std::uint32_t rs1_before = 0);
+  void retire_row_product(const Machine& machine, std::uint32_t pc, const TimedInstruction& i);
   void retire_transfer(const Machine& machine, std::uint32_t pc, const TimedInstruction& i);
 
   template <bool kListened>
-  void place(Front& front, std::uint32_t pc, const TimedInstruction& i, Cycle registers);
+  void place(Front& front, const TimedInstruction& i, Cycle registers);
   Cycle issue(std::uint32_t pc, const TimedInstruction& i, const Conditions& conditions);
   void note_stall(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle unit_free,
                   const Conditions& conditions);
@@ -93,7 +110,11 @@ class PipelinedIssue final : public IssueModel {
                     Cycle at);
   [[nodiscard]] Cause stall_cause(const TimedInstruction& i, Cycle at,
                                   const Conditions& conditions) const;
-  Cycle complete(Front& front, std::uint32_t pc, const TimedInstruction& i, Cycle done);
+  Cycle complete(Front& front, const TimedInstruction& i, Cycle done);
+  void note_latest(Front& front, const TimedInstruction& i, Cycle done);
+  [[nodiscard]] std::uint32_t pc_of(const TimedInstruction& i) const {
+    return static_cast<std::uint32_t>(&i - timed_);
+  }
   void tell_issue(std::uint32_t pc, const TimedInstruction& i, Cycle at, Cycle done,
                   std::uint64_t stall, Cause cause);
 
@@ -121,10 +142,12 @@ class PipelinedIssue final : public IssueModel {
   const TimedInstruction* timed_;  // by pc
   bool integer_unit_is_free_;
   RangeRules rules_;
+  bool products_use_whole_rows_;  // M_MV and M_TMV: one row of V, one tile
   std::uint32_t queue_depth_;
 
   Front front_;
-  std::vector<Counters> counters_;                // by pc
+  std::vector<Stalls> stalls_;                    // by pc
+  std::vector<Passages> passages_;                // by pc
   std::array<Cycle, kSlotCount> ready_{};         // when a register may be read
   std::array<Cycle, kSlotCount> special_read_{};  // until when a special register is being read
   std::array<Cycle, 16> loop_written_{};  // ready_ as the last loop instruction left its counter
@@ -147,95 +170,100 @@ class PipelinedIssue final : public IssueModel {
 
 template <bool kListened>
 [[gnu::always_inline]] inline void PipelinedIssue::retire_registers(Front& front,
-                                                                    std::uint32_t pc) {
+                                                                    std::uint64_t pc) {
   const TimedInstruction& i = timed_[pc];
-  place<kListened>(front, pc, i, std::max(ready_[i.sources[0]], ready_[i.sources[1]]));
+  place<kListened>(front, i, std::max(ready_[i.sources[0]], ready_[i.sources[1]]));
 }
 
-// Only registers can hold it up, and the time of its unit is of no interest to anybody.
-[[gnu::always_inline]] inline void PipelinedIssue::retire_integer(Front& front, std::uint32_t pc) {
+// Only registers can hold it up, and the time of its unit is of no interest to anybody. What writes
+// gp0 is no arithmetic to the engine.
+[[gnu::always_inline]] inline void PipelinedIssue::retire_integer(Front& front, std::uint64_t pc) {
   const TimedInstruction& i = timed_[pc];
   const Cycle registers = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
-  ++counters_[pc].executions;
   if (registers > front.next_issue) {
     const std::uint64_t stall = registers - front.next_issue;
-    counters_[pc].stalls[static_cast<std::size_t>(Cause::Register)] += stall;
+    stalls_[pc].cycles[static_cast<std::size_t>(Cause::Register)] += stall;
     waiting_[static_cast<std::size_t>(Unit::ScalarInt)][Cause::Register] += stall;
     front.next_issue = registers;
   }
-  complete(front, pc, i, front.next_issue++ + i.latency);
+  Cycle& ready = ready_[i.destination];
+  ready = std::max(front.next_issue++ + i.latency, ready + 1);
+  note_latest(front, i, ready);
 }
 
 // Special registers are written only after earlier writes and reads, like ranges (rule 3).
 template <bool kListened>
-[[gnu::always_inline]] inline void PipelinedIssue::retire_special(Front& front, std::uint32_t pc) {
+[[gnu::always_inline]] inline void PipelinedIssue::retire_special(Front& front, std::uint64_t pc) {
   const TimedInstruction& i = timed_[pc];
   const Cycle sources = std::max(ready_[i.sources[0]], ready_[i.sources[1]]);
   const Cycle before = std::max(ready_[i.destination], special_read_[i.destination]);
-  place<kListened>(front, pc, i, std::max(sources, before));
+  place<kListened>(front, i, std::max(sources, before));
 }
 
 template <bool kListened>
 [[gnu::always_inline]] inline void PipelinedIssue::retire_loop_start(Front& front,
-                                                                     std::uint32_t pc) {
+                                                                     std::uint64_t pc) {
   const TimedInstruction& i = timed_[pc];
-  place<kListened>(front, pc, i, 0);
+  place<kListened>(front, i, 0);
   loop_written_[i.rd] = ready_[i.rd];
 }
 
 // The loop unit forwards a counter that it wrote itself; one that the body wrote is awaited
 // (rule 5).
 template <bool kListened>
-[[gnu::always_inline]] inline void PipelinedIssue::retire_loop_end(Front& front, std::uint32_t pc) {
+[[gnu::always_inline]] inline void PipelinedIssue::retire_loop_end(Front& front, std::uint64_t pc) {
   const TimedInstruction& i = timed_[pc];
   const Cycle ready = ready_[i.rd];
-  place<kListened>(front, pc, i, ready == loop_written_[i.rd] ? 0 : ready);
+  place<kListened>(front, i, ready == loop_written_[i.rd] ? 0 : ready);
   loop_written_[i.rd] = ready_[i.rd];
 }
 
 // Issues an instruction that waits for its unit and registers only.
 template <bool kListened>
-[[gnu::always_inline]] inline void PipelinedIssue::place(Front& front, std::uint32_t pc,
-                                                         const TimedInstruction& i,
+[[gnu::always_inline]] inline void PipelinedIssue::place(Front& front, const TimedInstruction& i,
                                                          Cycle registers) {
   Cycle& unit_free = unit_free_[static_cast<std::size_t>(i.unit)];
   const Cycle at = std::max(std::max(front.next_issue, unit_free), registers);
   const std::uint64_t stall = at - front.next_issue;
   Cause cause = Cause::Issue;
-  ++counters_[pc].executions;
   if (stall != 0) {
     cause = registers == at           ? Cause::Register
             : i.unit == Unit::Control ? Cause::Control
                                       : Cause::BusyUnit;
-    charge_stall(pc, i.unit, cause, front.next_issue, unit_free, at);
+    charge_stall(pc_of(i), i.unit, cause, front.next_issue, unit_free, at);
   }
   unit_free = at + i.interval;
   front.next_issue = at + 1;
-  const Cycle done = complete(front, pc, i, at + i.latency);
-  if constexpr (kListened) tell_issue(pc, i, at, done, stall, cause);
+  const Cycle done = complete(front, i, at + i.latency);
+  if constexpr (kListened) tell_issue(pc_of(i), i, at, done, stall, cause);
 }
 
 // The unit waits where it is not still busy with its own last instruction (rule 7).
 inline void PipelinedIssue::charge_stall(std::uint32_t pc, Unit unit, Cause cause, Cycle next_issue,
                                          Cycle unit_free, Cycle at) {
-  counters_[pc].stalls[static_cast<std::size_t>(cause)] += at - next_issue;
+  stalls_[pc].cycles[static_cast<std::size_t>(cause)] += at - next_issue;
   const Cycle free = std::max(next_issue, unit_free);
   if (at > free) waiting_[static_cast<std::size_t>(unit)][cause] += at - free;
 }
 
 // A later write to the same register completes after the earlier one (rule 3).
-[[gnu::always_inline]] inline Cycle PipelinedIssue::complete(Front& front, std::uint32_t pc,
+[[gnu::always_inline]] inline Cycle PipelinedIssue::complete(Front& front,
                                                              const TimedInstruction& i,
                                                              Cycle done) {
   Cycle& ready = ready_[i.destination];
   done = std::max(done, ready + 1);
   ready = done;
   ready_[kSinkSlot] = 0;
-  if (done >= front.latest) {
-    front.latest = done;
-    front.latest_pc = pc;
-  }
+  note_latest(front, i, done);
   return done;
+}
+
+[[gnu::always_inline]] inline void PipelinedIssue::note_latest(Front& front,
+                                                               const TimedInstruction& i,
+                                                               Cycle done) {
+  if (done < front.latest) return;
+  front.latest = done;
+  front.latest_of = &i;
 }
 
 }  // namespace plena

@@ -15,6 +15,7 @@ template <class Model>
 class ClockWatch {
  public:
   static constexpr bool kActive = true;
+  static constexpr bool kTakesPairs = false;
 
   ClockWatch(Model& model, const Machine& machine) : model_(model), machine_(machine) {}
 
@@ -31,6 +32,7 @@ class ClockWatch {
   void after_nothing(std::uint64_t pc) { after(pc); }
   void after_loop_start(std::uint64_t pc) { after(pc); }
   void after_loop_end(std::uint64_t pc) { after(pc); }
+  void passed(std::uint64_t /*first*/, std::uint64_t /*last*/) {}
   void finish() {}
 
  private:
@@ -45,6 +47,7 @@ template <bool kListened, bool kIntegerUnitFree>
 class PipelinedWatch {
  public:
   static constexpr bool kActive = true;
+  static constexpr bool kTakesPairs = true;
 
   PipelinedWatch(PipelinedIssue& model, const Machine& machine)
       : model_(model), machine_(machine), front_(model.front()) {}
@@ -53,27 +56,30 @@ class PipelinedWatch {
   void before_call(std::uint64_t /*pc*/, const Prepared& i) { rs1_before_ = machine_.gp[i.rs1]; }
   [[gnu::always_inline]] void after(std::uint64_t pc) {
     model_.front() = front_;
-    model_.retire(machine_, static_cast<std::uint32_t>(pc), rs1_before_);
+    model_.place_in_time(machine_, static_cast<std::uint32_t>(pc), rs1_before_);
     front_ = model_.front();
   }
   [[gnu::always_inline]] void after_integer(std::uint64_t pc) {
     if constexpr (kIntegerUnitFree) {
-      model_.retire_integer(front_, static_cast<std::uint32_t>(pc));
+      model_.retire_integer(front_, pc);
     } else {
       after_nothing(pc);
     }
   }
   [[gnu::always_inline]] void after_nothing(std::uint64_t pc) {
-    model_.retire_registers<kListened>(front_, static_cast<std::uint32_t>(pc));
+    model_.retire_registers<kListened>(front_, pc);
   }
   [[gnu::always_inline]] void after_special(std::uint64_t pc) {
-    model_.retire_special<kListened>(front_, static_cast<std::uint32_t>(pc));
+    model_.retire_special<kListened>(front_, pc);
   }
   [[gnu::always_inline]] void after_loop_start(std::uint64_t pc) {
-    model_.retire_loop_start<kListened>(front_, static_cast<std::uint32_t>(pc));
+    model_.retire_loop_start<kListened>(front_, pc);
   }
   [[gnu::always_inline]] void after_loop_end(std::uint64_t pc) {
-    model_.retire_loop_end<kListened>(front_, static_cast<std::uint32_t>(pc));
+    model_.retire_loop_end<kListened>(front_, pc);
+  }
+  [[gnu::always_inline]] void passed(std::uint64_t first, std::uint64_t last) {
+    model_.count_passage(first, last);
   }
   [[gnu::always_inline]] void finish() { model_.front() = front_; }
 
