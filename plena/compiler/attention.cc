@@ -7,6 +7,7 @@
 // Matrix SRAM they are loaded once for all tokens of the block.
 
 #include "plena/compiler/attention_tile.h"
+#include "plena/compiler/score_maxima.h"
 
 namespace plena {
 
@@ -45,8 +46,14 @@ void load_cache(const CacheTiles& cache) {
 }
 
 void emit_token(const AttentionTile& tile) {
-  emit_scores(tile);
-  emit_softmax(tile);
+  if (ScoreMaxima::serve(tile)) {
+    const ScoreMaxima maxima(tile);
+    emit_scores(tile, &maxima);
+    emit_exponentials(tile, maxima);
+  } else {
+    emit_scores(tile, nullptr);
+  }
+  emit_softmax(tile, ScoreMaxima::serve(tile));
   emit_value_sums(tile);
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plena/compiler/attention_tile.h"
+#include "plena/compiler/score_maxima.h"
 
 namespace plena {
 
@@ -11,8 +11,12 @@ namespace {
 
 class Scores {
  public:
-  explicit Scores(const AttentionTile& tile)
-      : tile_(tile), context_(tile.context), e_(tile.context.emitter), layout_(tile.layout()) {}
+  Scores(const AttentionTile& tile, const ScoreMaxima* maxima)
+      : tile_(tile),
+        maxima_(maxima),
+        context_(tile.context),
+        e_(tile.context.emitter),
+        layout_(tile.layout()) {}
 
   void emit() const {
     if (tile_.shared_rows()) isolate_queries();
@@ -60,7 +64,13 @@ class Scores {
     {
       HeldGp key(e_, "K tile");
       HeldGp last(e_, "newest K tile");
+      std::optional<HeldGp> seen;
       e_.set(score, context_.row(context_.plan.scores), "scores");
+      if (maxima_ != nullptr) {
+        maxima_->start();
+        seen.emplace(e_, "scores of the tile before");
+        e_.set(*seen, context_.row(context_.plan.no_scores), "as if of a tile before");
+      }
       if (cache.resident()) {
         cache.set_resident_sweep(key, last, cache.key_tiles(), tile_.token);
       } else {
@@ -68,11 +78,11 @@ class Scores {
       }
       SweepLoop tiles(e_, key, last, "tiles of positions");
       if (cache.resident()) {
-        multiply(key, score, cache.resident_stride());
+        multiply(key, score, cache.resident_stride(), seen);
       } else {
         HeldGp staged(e_, "tile");
         stage(key, staged);
-        multiply(staged, score, tile_.tile_elements());
+        multiply(staged, score, tile_.tile_elements(), seen);
       }
       e_.advance(key, tile_.tile_elements());
     }
@@ -96,8 +106,9 @@ class Scores {
     e_.set(to, context_.tile(context_.plan.cache_stage), "tiles in use");
   }
 
-  // Scores of all heads with one tile of positions, whose rows of a head are `stride` apart.
-  void multiply(Gp key, Gp score, std::uint64_t stride) const {
+  // Scores of all heads with one tile of positions, whose rows of a head are `stride` apart. Those
+  // of the tile before, which have arrived since, raise the maxima.
+  void multiply(Gp key, Gp score, std::uint64_t stride, const std::optional<HeldGp>& seen) const {
     HeldGp query(e_, "query");
     if (tile_.shared_rows()) {
       e_.set(query, context_.row(context_.plan.heads), "queries");
@@ -107,6 +118,10 @@ class Scores {
     unroll(e_, tile_.head_count(), kMostCopies, "heads", [&](std::uint64_t copies, bool) {
       for (std::uint64_t i = 0; i < copies; ++i) {
         multiply_head(query, key, stride);
+        if (seen) {
+          maxima_->raise(i, *seen);
+          e_.advance(*seen, tile_.vlen());
+        }
         e_.emit(Op::M_MV_WO, {score, i * tile_.vlen()});
       }
       e_.advance(score, copies * tile_.vlen());
@@ -141,10 +156,22 @@ class Scores {
     e_.comment("hide the positions to come");
     e_.advance(score, context_.row(context_.plan.scores), "scores of the newest tile");
     add_mask(score, context_.plan.mask);
+    if (maxima_ != nullptr) return raise_newest();
     if (tile_.op.window == 0) return;
     e_.comment("hide the positions before the window");
     e_.set(score, context_.row(context_.plan.scores), "scores of the first tile");
     add_mask(score, tile_.window().mask);
+  }
+
+  // The scores of the newest tile count once they are masked.
+  void raise_newest() const {
+    HeldGp score(e_, "scores");
+    load_kept(context_, score, context_.plan.last_scores, "scores before the newest tile's");
+    e_.advance(score, context_.row(context_.plan.scores), "scores of the newest tile");
+    for (std::uint64_t head = 0; head < tile_.head_count(); ++head) {
+      if (head != 0) e_.advance(score, tile_.vlen());
+      maxima_->raise(head, score);
+    }
   }
 
   void add_mask(Gp score, const Block& block) const {
@@ -159,6 +186,7 @@ class Scores {
   }
 
   const AttentionTile& tile_;
+  const ScoreMaxima* maxima_;  // null: they are found later
   const KernelContext& context_;
   Emitter& e_;
   const HeadLayout& layout_;
@@ -166,8 +194,24 @@ class Scores {
 
 }  // namespace
 
-void emit_scores(const AttentionTile& tile) {
-  Scores(tile).emit();
+void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima) {
+  Scores(tile, maxima).emit();
+}
+
+void emit_no_scores(const KernelContext& context) {
+  Emitter& e = context.emitter;
+  HeldGp zeros(e, "zeros");
+  HeldGp row(e, "lowest scores");
+  HeldFp lowest(e, "lowest");
+  context.constants.load(e, lowest, context.plan.lowest_score, "lowest");
+  e.set(zeros, context.row(context.plan.selectors), "zeros");
+  e.set(row, context.row(context.plan.no_scores), "lowest scores");
+  unroll(e, context.plan.no_scores.count, kMostCopies, "heads", [&](std::uint64_t copies, bool) {
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e.emit(Op::V_ADD_VF, {row, zeros, lowest, kAllLanes});
+      e.advance(row, context.settings.vlen);
+    }
+  });
 }
 
 }  // namespace plena

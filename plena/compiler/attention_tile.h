@@ -31,12 +31,19 @@ struct AttentionTile {
   void set_rows(Gp to, ValueId value, std::uint32_t row, std::string_view what) const;
 };
 
-/// scores[tile][head] = q k of the positions in sight, masked; score_span = how far they go.
-void emit_scores(const AttentionTile& tile);
+class ScoreMaxima;
 
-/// scores = exp(score - maximum). 1 / sum goes to FP_MEM where heads have rows of their own, else
-/// into the lanes of the head's slot, in the row of its group.
-void emit_softmax(const AttentionTile& tile);
+/// scores[tile][head] = q k of the positions in sight, masked; last_scores = how far those of the
+/// newest tile are behind the first. `maxima`, where there are any, are found on the way.
+void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima);
+
+/// scores = exp(score - maximum) of all heads at once.
+void emit_exponentials(const AttentionTile& tile, const ScoreMaxima& maxima);
+
+/// The same a few heads at a time, where it is still to do, and their sums. 1 / sum goes to FP_MEM
+/// where heads have rows of their own, else into the lanes of the head's slot, in the row of its
+/// group.
+void emit_softmax(const AttentionTile& tile, bool exponentiated);
 
 /// The attention's rows of this tile from weights and V.
 void emit_value_sums(const AttentionTile& tile);

@@ -103,6 +103,8 @@ void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp
 void emit_head_norm(const KernelContext& context, const LayerKind& kind, const HeadNormOp& op);
 void emit_rotation(const KernelContext& context, const RotateOp& op);
 void emit_attention(const KernelContext& context, const AttentionOp& op);
+/// The rows of scores as if of a tile before the first, once for all layers.
+void emit_no_scores(const KernelContext& context);
 /// What of the cache can be loaded before this position's key and value are known: behind the
 /// product that makes them, while others wait for its results.
 void emit_early_cache_load(const KernelContext& context, const AttentionOp& op);

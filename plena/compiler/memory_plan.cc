@@ -110,6 +110,7 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
         plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, id, settings)));
   }
   plan.heads = plan.vram.place("queries head by head", heads);
+  plan.no_scores = plan.vram.place("lowest scores", heads);  // right before the scores
   plan.scores = plan.vram.place("scores", tiled.context_tiles * heads + settings.blen - 1);
   plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups);
   const std::uint64_t hidden = tiled.hidden_tiles;
@@ -174,6 +175,7 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& sett
 
 void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens) {
   const Graph& graph = *tiled.graph;
+  plan.score_maxima = plan.fp.place("maxima of scores", tiled.heads.heads_per_tile());
   plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile());
   const bool sinks =
       std::ranges::any_of(graph.layers, [](const Layer& l) { return !l.sinks.empty(); });

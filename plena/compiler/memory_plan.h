@@ -99,6 +99,7 @@ struct MemoryPlan {
   // Vector SRAM, in rows.
   std::vector<Block> values;  // by ValueId, [tokens][rows]
   Block heads;                // [heads of a tile] queries, each alone in its row
+  Block no_scores;            // [heads of a tile] the lowest, as if of a tile before the first
   Block scores;               // [context tiles][heads of a tile], and rows an M_MM reads behind
   Block group_scales;         // [groups] what the outputs are to be multiplied by, head by head
   Block gate;                 // [tokens][2 hidden tiles] gate and up in turn
@@ -125,6 +126,7 @@ struct MemoryPlan {
 
   // FP_MEM; constants follow.
   Block head_scales;     // [heads of a tile] likewise, where heads have rows of their own
+  Block score_maxima;    // [heads of a tile]
   Block expert_weights;  // [8]
   Block sinks;           // [layers][K tile][slot][group]
 

@@ -125,6 +125,7 @@ void emit_setup(const KernelContext& context) {
   const RegionScope region(context.emitter, "setup");
   emit_shared_setup(context);
   load_rotation_tile(context);
+  emit_no_scores(context);
   TokenLoop tokens(context);
   load_masks(context, tokens.index());
   load_position_rows(context, tokens.index());

@@ -6,7 +6,7 @@
 #include <deque>
 #include <functional>
 
-#include "plena/compiler/attention_tile.h"
+#include "plena/compiler/score_maxima.h"
 
 namespace plena {
 
@@ -16,8 +16,12 @@ constexpr std::uint64_t kSideBySide = 4;  // heads, that registers and scratch r
 
 class Softmax {
  public:
-  explicit Softmax(const AttentionTile& tile)
-      : tile_(tile), context_(tile.context), e_(tile.context.emitter), layout_(tile.layout()) {}
+  Softmax(const AttentionTile& tile, bool exponentiated)
+      : tile_(tile),
+        exponentiated_(exponentiated),
+        context_(tile.context),
+        e_(tile.context.emitter),
+        layout_(tile.layout()) {}
 
   void emit() const {
     e_.comment("softmax; 1 / sum is left for the outputs");
@@ -82,8 +86,10 @@ class Softmax {
   void weigh(const Heads& heads, std::uint64_t slots, std::uint64_t groups,
              std::uint64_t first_group) const {
     const Batch batch(e_, slots * groups);
-    find_maxima(heads, batch);
-    exponentiate(heads, batch);
+    if (!exponentiated_) {
+      find_maxima(heads, batch);
+      exponentiate(heads, batch);
+    }
     add_up(heads, batch);
     for (const HeldFp& sum : batch.scalars) e_.emit(Op::S_RECI_FP, {sum, sum});
     if (tile_.shared_rows()) return spread_scales(heads, batch, groups, first_group);
@@ -186,6 +192,7 @@ class Softmax {
   }
 
   const AttentionTile& tile_;
+  bool exponentiated_;
   const KernelContext& context_;
   Emitter& e_;
   const HeadLayout& layout_;
@@ -193,8 +200,29 @@ class Softmax {
 
 }  // namespace
 
-void emit_softmax(const AttentionTile& tile) {
-  Softmax(tile).emit();
+void emit_softmax(const AttentionTile& tile, bool exponentiated) {
+  Softmax(tile, exponentiated).emit();
+}
+
+void emit_exponentials(const AttentionTile& tile, const ScoreMaxima& maxima) {
+  Emitter& e = tile.context.emitter;
+  const MemoryPlan& plan = tile.context.plan;
+  e.comment("exp(score - maximum)");
+  std::deque<HeldGp> rows;
+  for (std::uint64_t head = 0; head < tile.head_count(); ++head) {
+    rows.emplace_back(e, "scores of the head");
+    e.set(rows.back(), tile.context.row(plan.scores, head), "scores of the head");
+  }
+  HeldGp last(e, "scores of the newest tile");
+  load_kept(tile.context, last, plan.last_scores, "scores before the newest tile's");
+  e.emit(Op::S_ADD_INT, {last, last, rows[0]});
+  SweepLoop tiles(e, rows[0], last, "tiles of positions");
+  for (std::uint64_t head = 0; head < tile.head_count(); ++head) {
+    const Gp row = rows[head];
+    e.emit(Op::V_SUB_VF, {row, row, maxima.of(head), kAllLanes, 0});
+  }
+  for (const HeldGp& row : rows) e.emit(Op::V_EXP_V, {row, row, kAllLanes});
+  for (const HeldGp& row : rows) e.advance(row, tile.score_stride());
 }
 
 }  // namespace plena

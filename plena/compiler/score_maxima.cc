@@ -1,0 +1,43 @@
+#include "plena/compiler/score_maxima.h"
+
+namespace plena {
+
+namespace {
+
+constexpr std::uint64_t kRegisters = 7;  // f1 … f7
+
+}  // namespace
+
+ScoreMaxima::ScoreMaxima(const AttentionTile& tile) : tile_(tile), e_(tile.context.emitter) {
+  const std::uint64_t heads = tile.head_count();
+  const std::uint64_t held = heads <= kRegisters ? heads : kRegisters - 1;
+  for (std::uint64_t i = 0; i < held; ++i) held_.emplace_back(e_, "maximum");
+  if (held < heads) passing_.emplace(e_, "maximum");
+}
+
+void ScoreMaxima::start() const {
+  const float lowest = tile_.context.plan.lowest_score;
+  for (const HeldFp& maximum : held_) {
+    tile_.context.constants.load(e_, maximum, lowest, "lowest");
+  }
+  if (!passing_) return;
+  tile_.context.constants.load(e_, *passing_, lowest, "lowest");
+  for (std::uint64_t head = held_.size(); head < tile_.head_count(); ++head) save(head);
+}
+
+void ScoreMaxima::raise(std::uint64_t head, Gp row) const {
+  e_.emit(Op::V_RED_MAX, {of(head), row, kAllLanes});
+  if (!in_register(head)) save(head);
+}
+
+Fp ScoreMaxima::of(std::uint64_t head) const {
+  if (in_register(head)) return held_[head];
+  e_.emit(Op::S_LD_FP, {*passing_, kZeroGp, tile_.context.plan.score_maxima.first + head});
+  return *passing_;
+}
+
+void ScoreMaxima::save(std::uint64_t head) const {
+  e_.emit(Op::S_ST_FP, {*passing_, kZeroGp, tile_.context.plan.score_maxima.first + head});
+}
+
+}  // namespace plena
