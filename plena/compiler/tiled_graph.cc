@@ -189,7 +189,7 @@ Result<TiledGraph> tile_graph(const Graph& graph, std::uint32_t mlen, std::uint3
   TiledGraph tiled;
   tiled.graph = &graph;
   tiled.mlen = mlen;
-  auto heads = lay_out_heads(graph.heads, mlen, blen);
+  auto heads = lay_out_heads(graph.heads, mlen, blen, {graph.dim, graph.context});
   if (!heads) return forward_error(heads);
   tiled.heads = *heads;
   tiled.dim_tiles = tiles_of(graph.dim, mlen);

@@ -15,12 +15,30 @@ std::uint32_t slot_lanes(std::uint32_t head_dim, std::uint32_t mlen, std::uint32
   return lanes;
 }
 
-// The most copies of all KV heads that fit one row and serve whole groups of query heads.
-std::uint32_t copies_in_a_row(std::uint32_t group, std::uint64_t kv_lanes, std::uint32_t mlen) {
-  for (std::uint32_t copies = group; copies > 1; --copies) {
-    if (group % copies == 0 && copies * kv_lanes <= mlen) return copies;
+// Cycles a layer takes for what depends on the copies, half way through the context: tiles of
+// weights before and behind the rows of Q, which come at 256 bytes a cycle, about a byte an
+// element, and the columns of V, each about a cycle a tile of positions.
+std::uint64_t cycles_with(std::uint32_t copies, std::uint32_t group, std::uint64_t kv_lanes,
+                          std::uint32_t mlen, const HeadUse& use) {
+  constexpr std::uint64_t kBytesACycle = 256;
+  const std::uint64_t tile = std::uint64_t{mlen} * mlen;
+  const std::uint64_t weight_tiles = std::uint64_t{2} * (group / copies) * tiles_of(use.dim, mlen);
+  return weight_tiles * tile / kBytesACycle + copies * kv_lanes * tiles_of(use.context / 2, mlen);
+}
+
+// The cheapest number of copies of all KV heads that fit one row and serve whole groups of query
+// heads.
+std::uint32_t copies_in_a_row(std::uint32_t group, std::uint64_t kv_lanes, std::uint32_t mlen,
+                              const HeadUse& use) {
+  const auto cycles = [&](std::uint32_t copies) {
+    return cycles_with(copies, group, kv_lanes, mlen, use);
+  };
+  std::uint32_t best = 1;
+  for (std::uint32_t copies = 2; copies <= group; ++copies) {
+    const bool fit = group % copies == 0 && copies * kv_lanes <= mlen;
+    if (fit && cycles(copies) < cycles(best)) best = copies;
   }
-  return 1;
+  return best;
 }
 
 HeadLayout lay_out_wide_heads(const HeadShape& shape, std::uint32_t mlen) {
@@ -34,12 +52,13 @@ HeadLayout lay_out_wide_heads(const HeadShape& shape, std::uint32_t mlen) {
   return layout;
 }
 
-HeadLayout lay_out_narrow_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen) {
+HeadLayout lay_out_narrow_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen,
+                                const HeadUse& use) {
   HeadLayout layout;
   const std::uint32_t group = shape.heads / shape.kv_heads;
   layout.head_lanes = slot_lanes(shape.head_dim, mlen, blen);
   const std::uint64_t kv_lanes = std::uint64_t{shape.kv_heads} * layout.head_lanes;
-  layout.copies = copies_in_a_row(group, kv_lanes, mlen);
+  layout.copies = copies_in_a_row(group, kv_lanes, mlen, use);
   layout.groups = group / layout.copies;
   const std::uint32_t slots = layout.copies * shape.kv_heads;
   layout.tiles = tiles_of(slots, mlen / layout.head_lanes);
@@ -56,7 +75,8 @@ void place_head(LaneMap& lanes, std::size_t first, std::uint32_t head,
 
 }  // namespace
 
-Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen) {
+Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen,
+                                 const HeadUse& use) {
   if (shape.heads == 0 || shape.kv_heads == 0 || shape.head_dim == 0 ||
       shape.heads % shape.kv_heads != 0) {
     return fail(ErrorCode::Unsupported,
@@ -64,7 +84,7 @@ Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen, std
                 shape.head_dim, shape.kv_heads);
   }
   return shape.head_dim > mlen ? lay_out_wide_heads(shape, mlen)
-                               : lay_out_narrow_heads(shape, mlen, blen);
+                               : lay_out_narrow_heads(shape, mlen, blen, use);
 }
 
 std::vector<std::uint32_t> plain_order(std::uint32_t head_dim) {

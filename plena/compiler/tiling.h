@@ -27,8 +27,10 @@ struct HeadShape {
 /// Where heads sit in rows of MLEN lanes.
 ///
 /// A row of K (or V) is cut into slots of `head_lanes` lanes, one KV head each. KV heads narrower
-/// than a row are copied `copies` times, so that as many query heads as possible of a group find
-/// their KV head in lanes of their own; what is left of a group is spread over `groups` rows of Q.
+/// than a row may be copied `copies` times, so that as many query heads of a group find their KV
+/// head in lanes of their own; what is left of a group is spread over `groups` rows of Q. Copies
+/// save rows of Q, and tiles of the matrices around them; heads of a group that share a slot share
+/// the products with its columns of V.
 /// Slot s of K tile c of query row g belongs to query head
 ///   kv_head * (heads / kv_heads) + g * copies + copy,  with copy * kv_heads + kv_head = c * slots
 ///   + s.
@@ -52,10 +54,17 @@ struct HeadLayout {
   [[nodiscard]] std::uint32_t key_rows() const { return tiles * span; }
 };
 
+/// What decides how many copies a token costs least with: how wide the residual stream is, and
+/// how many positions there are.
+struct HeadUse {
+  std::uint32_t dim = 1;
+  std::uint32_t context = 1;
+};
+
 /// Heads of equal size that divide evenly, each on a multiple of `blen` lanes, so that M_MM_WO
 /// writes one head's alone; anything else is an error.
-Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen,
-                                 std::uint32_t blen = 1);
+Result<HeadLayout> lay_out_heads(const HeadShape& shape, std::uint32_t mlen, std::uint32_t blen,
+                                 const HeadUse& use);
 
 /// Element of a head in each of its lanes. Rotary embedding turns neighbouring lanes: where a model
 /// turns element i of the first `rotary` with element i + rotary / 2, those become neighbours.

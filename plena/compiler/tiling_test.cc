@@ -17,7 +17,7 @@ HeadShape shape_of(std::uint32_t width, std::uint32_t heads, std::uint32_t kv_he
 }
 
 HeadLayout layout_of(std::uint32_t width, std::uint32_t heads, std::uint32_t kv_heads) {
-  return lay_out_heads(shape_of(width, heads, kv_heads), 64).value();
+  return lay_out_heads(shape_of(width, heads, kv_heads), 64, 1, {.dim = width}).value();
 }
 
 TEST(Tiling, RoundsEveryWidthUpToTiles) {
@@ -31,14 +31,23 @@ TEST(Tiling, MakesTheHalvesOfARotaryHeadNeighbours) {
   EXPECT_EQ(rotary_order(4, 4, false), (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
-// Four KV heads of 8 lanes fill half a row: each is there twice, and all eight query heads find
-// their own lanes in one row.
-TEST(HeadLayout, CopiesNarrowKvHeadsUntilTheRowIsFull) {
-  const HeadLayout layout = layout_of(64, 8, 4);
+// Four KV heads of 8 lanes fill half a row. Twice there, all eight query heads find their own lanes
+// in one row: 2 * 8 tiles of weights of 16 cycles less, and 32 columns of V more.
+TEST(HeadLayout, CopiesNarrowKvHeadsWhereTilesOfWeightsCostMore) {
+  const HeadLayout layout = lay_out_heads({8, 4, 8}, 64, 1, {.dim = 512, .context = 128}).value();
   EXPECT_EQ(layout.copies, 2U);
   EXPECT_EQ(layout.groups, 1U);
   EXPECT_EQ(layout.tiles, 1U);
   EXPECT_EQ(layout.slots, 8U);
+}
+
+// stories260K: 2 tiles of weights of 16 cycles less, but 32 columns of V more at each of 4 tiles of
+// positions.
+TEST(HeadLayout, SharesColumnsOfValuesWhereContextIsLong) {
+  const HeadLayout layout = lay_out_heads({8, 4, 8}, 64, 1, {.dim = 64, .context = 512}).value();
+  EXPECT_EQ(layout.copies, 1U);
+  EXPECT_EQ(layout.groups, 2U);
+  EXPECT_EQ(layout.slots, 4U);
 }
 
 // SmolLM2-135M: nine heads of 64, three KV heads; every KV head has a tile of its own and its
@@ -96,8 +105,8 @@ TEST(HeadLayout, PutsEveryQueryHeadOverItsKvHead) {
 }
 
 TEST(Tiling, RefusesHeadsThatDoNotDivide) {
-  EXPECT_FALSE(lay_out_heads({8, 3, 8}, 64));
-  EXPECT_FALSE(lay_out_heads({0, 0, 8}, 64));
+  EXPECT_FALSE(lay_out_heads({8, 3, 8}, 64, 1, {}));
+  EXPECT_FALSE(lay_out_heads({0, 0, 8}, 64, 1, {}));
 }
 
 std::vector<Layer> layers_of(std::initializer_list<std::size_t> kinds) {
