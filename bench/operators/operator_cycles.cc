@@ -5,8 +5,9 @@
 // CASES.json is an array of objects: `name`, `settings` (a plena_settings.toml, its section
 // `mode`), `operator` (linear, feed_forward, attention, rms_norm, layer_norm), `rows`, and what the
 // operator takes of `inputs`, `outputs`, `hidden`, `bias`, `gain`, `heads`, `kv_heads`, `head_dim`.
-// Prints an array: `name`, `cycles` from the first instruction to the last result, and `error`, the
-// largest difference from f32 arithmetic as a share of the largest result.
+// Prints an array: `name`, `cycles` from the first instruction to the last result, `error`, the
+// largest difference from f32 arithmetic as a share of the largest result, and `regions`, the cycles
+// of the parts.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include "plena/runtime/session.h"
 #include "plena/timing/hbm_choice.h"
 #include "plena/timing/profile.h"
+#include "plena/timing/report.h"
 
 namespace plena::bench {
 namespace {
@@ -79,9 +81,16 @@ Result<Json> run_case(const Json& json) {
   std::iota(tokens.begin(), tokens.end(), 0U);
   auto found = session->run_block(tokens, 0);
   if (!found) return forward_error(found);
+  Json regions;
+  const TimingReport report =
+      make_report(**clock, machine.settings, machine.dialect, session->program().regions);
+  for (const auto& region : report.regions) {
+    if (region.instructions != 0) regions[region.region.name] = region.causes.total();
+  }
   return Json{{"name", json.at("name")},
               {"cycles", session->step_ends().back().cycles},
-              {"error", worst_error(*found, wanted.graph().vocab, wanted)}};
+              {"error", worst_error(*found, wanted.graph().vocab, wanted)},
+              {"regions", regions}};
 }
 
 int run(const char* path) {

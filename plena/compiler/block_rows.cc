@@ -97,6 +97,27 @@ void load_block_positions(const BlockContext& context) {
   e.advance(sum, (table.stored_rows() - table.rows) * vlen);
 }
 
+// The first rows of the embedding, which lie as a block's rows do.
+void load_rows_in_order(const BlockContext& context) {
+  Emitter& e = context.emitter;
+  const Graph& graph = *context.tiled.graph;
+  const std::uint64_t tiles = context.tiled.dim_tiles;
+  HeldGp tile(e, "element of the tile's rows");
+  HeldGp to(e, "rows of the tile");
+  e.set(tile, 0, "first row of the tile");
+  e.set(to, context.rows(graph.residual), "rows of the tile");
+  Loop loop(e, tiles, "tiles");
+  {
+    HeldGp from(e, "element");
+    HeldGp row(e, "row");
+    e.copy(from, tile);
+    e.copy(row, to);
+    load_rows(context, from, kEmbeddingBase, row, context.block.tokens);
+  }
+  step(context, tile, std::uint64_t{graph.vocab} * context.tiled.mlen, tiles);
+  step(context, to, context.tile_rows(), tiles);
+}
+
 // Row `token * width` of the embedding for every token.
 void stage_embeddings(const BlockContext& context) {
   Emitter& e = context.emitter;
@@ -157,15 +178,22 @@ void write_residual(const BlockContext& context) {
 }  // namespace
 
 void emit_block_setup(const BlockContext& context) {
-  const RegionScope region(context.emitter, "setup");
+  Emitter& e = context.emitter;
+  const RegionScope region(e, "setup");
   emit_shared_setup(context);
-  load_constant_tiles(context);
-  load_block_masks(context);
+  if (context.tiled.attends()) {
+    load_constant_tiles(context);
+    load_block_masks(context);
+  } else {
+    e.advance(context.weights, context.tiled.constant_tiles() * context.tiled.tile_elements(),
+              "behind what attention needs");
+  }
   load_block_positions(context);
 }
 
 void emit_block_embedding(const BlockContext& context) {
   const RegionScope region(context.emitter, "embedding");
+  if (context.tiled.graph->rows_in_order) return load_rows_in_order(context);
   stage_embeddings(context);
   write_residual(context);
 }

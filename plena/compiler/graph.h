@@ -212,7 +212,7 @@ struct Embedding {
 struct Graph {
   std::string summary;  // one line for people
   // An operator on its own, not a language model: token i of a block is row i of the embedding, and
-  // every one has its result.
+  // every one has its result. The embedding lies tile by tile, as a block's rows do.
   bool rows_in_order = false;
   std::uint32_t dim = 0;
   std::uint32_t vocab = 0;

@@ -142,10 +142,19 @@ QuantisedTensor pack_embedding(const TiledGraph& tiled, DataType type, ScaleRule
   const Graph& graph = *tiled.graph;
   std::vector<float> row(std::size_t{tiled.dim_tiles} * tiled.mlen, 0.0F);
   Quantiser stream(type, scales);
-  for (std::uint32_t token = 0; token < graph.vocab; ++token) {
+  const auto read = [&](std::uint32_t token) {
     graph.tokens.read_row(token, std::span(row).first(graph.dim));
-    stream.append(row);
+    return std::span<const float>(row);
+  };
+  if (graph.rows_in_order) {
+    for (std::size_t tile = 0; tile < tiled.dim_tiles; ++tile) {
+      for (std::uint32_t token = 0; token < graph.vocab; ++token) {
+        stream.append(read(token).subspan(tile * tiled.mlen, tiled.mlen));
+      }
+    }
+    return std::move(stream).finish();
   }
+  for (std::uint32_t token = 0; token < graph.vocab; ++token) stream.append(read(token));
   return std::move(stream).finish();
 }
 

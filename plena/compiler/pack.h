@@ -17,7 +17,7 @@ namespace plena {
 /// ending's.
 QuantisedTensor pack_weights(const TiledGraph& tiled, DataType type, ScaleRule scales);
 
-/// [vocab][dim tiles * mlen]
+/// [vocab][dim tiles * mlen], or tile by tile where rows come in order: [dim tiles][vocab][mlen].
 QuantisedTensor pack_embedding(const TiledGraph& tiled, DataType type, ScaleRule scales);
 
 /// Zeros, slot selectors, lanes without experts, and the mask; see ConstantRows.

@@ -93,6 +93,14 @@ Result<RouterPolicy> router_policy(std::uint32_t experts, std::uint32_t chosen) 
       "such a model cannot be routed on this machine");
 }
 
+bool TiledGraph::attends() const {
+  return std::ranges::any_of(graph->kinds, [](const LayerKind& kind) {
+    return std::ranges::any_of(kind.operators, [](const Operator& op) {
+      return std::holds_alternative<AttentionOp>(op);
+    });
+  });
+}
+
 bool TiledGraph::causal() const {
   if (graph->rows_in_order) return false;
   for (const LayerKind& kind : graph->kinds) {

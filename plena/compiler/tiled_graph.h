@@ -39,6 +39,7 @@ struct TiledGraph {
 
   [[nodiscard]] std::uint64_t tile_elements() const { return std::uint64_t{mlen} * mlen; }
   [[nodiscard]] bool causal() const;
+  [[nodiscard]] bool attends() const;
   [[nodiscard]] bool rotates() const { return !graph->rotary.empty(); }
   /// Tiles before the weights: the permutation of RoPE where there is one, ones, and what takes the
   /// first lane of a slot to all of its lanes.
