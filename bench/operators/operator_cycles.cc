@@ -6,8 +6,8 @@
 // `mode`), `operator` (linear, feed_forward, attention, rms_norm, layer_norm), `rows`, and what the
 // operator takes of `inputs`, `outputs`, `hidden`, `bias`, `gain`, `heads`, `kv_heads`, `head_dim`.
 // Prints an array: `name`, `cycles` from the first instruction to the last result, `error`, the
-// largest difference from f32 arithmetic as a share of the largest result, and `regions`, the cycles
-// of the parts.
+// largest difference from f32 arithmetic as a share of the largest result, and `regions`, the
+// cycles of the parts.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -160,6 +160,10 @@ void OperatorGraph::build_norm() {
     norm.gain = 0;
   }
   graph_.tokens.centred = shape_.kind == OperatorKind::LayerNorm;
+  // Rows whose mean is 0 stay as they are when they are centred.
+  for (std::size_t i = 1; graph_.tokens.centred && i < input_.size(); i += 2) {
+    input_[i] = -input_[i - 1];
+  }
   for (std::size_t row = 0; row < shape_.rows; ++row) {
     const auto x = std::span(input_).subspan(row * width_, width_);
     double mean = 0;

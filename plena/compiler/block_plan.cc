@@ -72,7 +72,8 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
     block.position_rows = plan.vram.place("rows of a block's positions",
                                           tokens * input.positions.stored_rows() + slack);
   }
-  block.staged = plan.vram.place("embeddings of a block", tokens * tiled.dim_tiles + slack);
+  block.staged_rows = whole_multiple(tiled.dim_tiles, settings.hbm_v_prefetch_amount);
+  block.staged = plan.vram.place("embeddings of a block", tokens * block.staged_rows);
   block.scratch = plan.vram.place("scratch of a block", 3 * kRowsAbreast);
 }
 

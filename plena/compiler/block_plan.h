@@ -50,8 +50,9 @@ struct BlockPlan {
   Block mask;           // [tokens] 0 up to the token's position in its tile, else very negative
   Block first_lane;     // [1] 0 in the first lane, else very negative
   Block position_rows;  // [tokens] as MemoryPlan::position_rows
-  Block staged;         // [tokens][dim tiles] embeddings as they are fetched
-  Block scratch;        // [3][kRowsAbreast]
+  Block staged;         // [tokens][staged_rows] embeddings as they are fetched
+  std::uint64_t staged_rows = 0;  // that whole transfers of one embedding take
+  Block scratch;                  // [3][kRowsAbreast]
 
   // Matrix SRAM, in tiles; behind the permutation of RoPE they lie where decoding keeps others.
   BlockAllocator mram{"Matrix SRAM", 0, "tiles"};

@@ -28,7 +28,7 @@ void load_constant_tiles(const BlockContext& context) {
 
 // One row of the constants' mask for each token, the next one's a lane further: `to` on, from
 // element `from` on.
-void load_mask_rows(const BlockContext& context, Gp from, std::uint64_t to, bool descending) {
+void load_mask_rows(const BlockContext& context, Gp from, std::uint64_t to) {
   Emitter& e = context.emitter;
   HeldGp row(e, "mask of the token");
   HeldGp lane(e, "1");
@@ -37,7 +37,34 @@ void load_mask_rows(const BlockContext& context, Gp from, std::uint64_t to, bool
   Loop tokens(e, context.block.tokens, "tokens");
   e.emit(Op::H_PREFETCH_V, {row, from, kConstantsBase, kContiguous, kActivation});
   e.advance(row, context.settings.vlen);
-  if (descending) e.emit(Op::S_SUB_INT, {from, from, lane});
+  e.emit(Op::S_SUB_INT, {from, from, lane});
+}
+
+// A row of the triangle for each token, from the first one's lane on.
+void load_causal_masks(const BlockContext& context) {
+  Emitter& e = context.emitter;
+  const std::uint64_t mlen = context.tiled.mlen;
+  HeldGp from(e, "element of the triangle");
+  HeldGp row(e, "masks");
+  load_kept(context, from, context.plan.last_lane, "lane of the first token");
+  e.set(row, mlen);
+  e.emit(Op::S_MUL_INT, {from, from, row});
+  e.advance(from, constant_rows(context.tiled).triangle * mlen, "its row of the triangle");
+  e.set(row, context.rows(context.block.mask), "masks");
+  load_rows(context, from, kConstantsBase, row, context.block.tokens);
+}
+
+// The same mask for every token: what is behind the last one.
+void load_common_mask(const BlockContext& context, Gp from) {
+  Emitter& e = context.emitter;
+  HeldGp first(e, "mask");
+  HeldGp row(e, "mask of the token");
+  e.set(first, context.rows(context.block.mask), "mask");
+  e.emit(Op::H_PREFETCH_V, {first, from, kConstantsBase, kContiguous, kActivation});
+  e.offset(row, first, context.settings.vlen);
+  Loop tokens(e, context.block.tokens - 1, "other tokens");
+  e.emit(Op::V_ADD_VF, {row, first, kZeroFp, kAllLanes});
+  e.advance(row, context.settings.vlen);
 }
 
 // A window of the mask hides every lane above `lane` where it starts MLEN - 1 - lane behind the
@@ -54,15 +81,19 @@ void load_block_masks(const BlockContext& context) {
     e.set(row, context.row(context.block.first_lane), "first lane");
     e.emit(Op::H_PREFETCH_V, {row, from, kConstantsBase, kContiguous, kActivation});
   }
-  load_kept(context, lane, context.plan.last_lane, context.plan.last_lane.name);
-  e.emit(Op::S_SUB_INT, {from, from, lane});
-  load_mask_rows(context, from, context.rows(context.block.mask), context.tiled.causal());
+  if (context.tiled.causal()) {
+    load_causal_masks(context);
+  } else {
+    load_kept(context, lane, context.plan.last_lane, context.plan.last_lane.name);
+    e.emit(Op::S_SUB_INT, {from, from, lane});
+    load_common_mask(context, from);
+  }
   for (const auto& [width, places] : context.block.windows) {
     for (const std::uint64_t tile : {0U, 1U}) {
       e.set(from, start + (3 + tile) * mlen);
       load_kept(context, lane, places.edge_lane, places.edge_lane.name);
       e.emit(Op::S_SUB_INT, {from, from, lane});
-      load_mask_rows(context, from, context.rows(places.masks, tile), true);
+      load_mask_rows(context, from, context.rows(places.masks, tile));
     }
   }
 }
@@ -80,21 +111,25 @@ void load_block_positions(const BlockContext& context) {
     e.set(to, context.row(context.block.position_rows), "rows of positions");
     load_rows(context, from, kPositionsBase, to, table.stored_rows() * context.block.tokens);
   }
-  if (table.terms == 1) return;
-  HeldGp sum(e, "sum");
-  HeldGp term(e, "term");
-  e.set(sum, context.row(context.block.position_rows), "rows of positions");
-  Loop tokens(e, context.block.tokens, "tokens");
-  {
-    Loop rows(e, table.rows, "rows");
-    e.copy(term, sum);
-    for (std::uint32_t i = 1; i < table.terms; ++i) {
-      e.advance(term, table.rows * vlen);
-      e.emit(Op::V_ADD_VV, {sum, sum, term, kAllLanes});
+  // One term of all tokens after the other: a sum is not waited for.
+  for (std::uint32_t i = 1; i < table.terms; ++i) {
+    HeldGp sum(e, "sum");
+    HeldGp term(e, "term");
+    e.set(sum, context.row(context.block.position_rows), "rows of positions");
+    e.set(term, context.row(context.block.position_rows, i * table.rows), "their next terms");
+    const std::uint64_t copies = abreast(table.rows, std::min<std::uint64_t>(table.rows, 4));
+    Loop tokens(e, context.block.tokens, "tokens");
+    {
+      Loop rows(e, table.rows / copies, "rows");
+      for (std::uint64_t row = 0; row < copies; ++row) {
+        e.emit(Op::V_ADD_VV, {sum, sum, term, kAllLanes});
+        e.advance(sum, vlen);
+        e.advance(term, vlen);
+      }
     }
-    e.advance(sum, vlen);
+    e.advance(sum, (table.stored_rows() - table.rows) * vlen);
+    e.advance(term, (table.stored_rows() - table.rows) * vlen);
   }
-  e.advance(sum, (table.stored_rows() - table.rows) * vlen);
 }
 
 // The first rows of the embedding, which lie as a block's rows do.
@@ -118,7 +153,8 @@ void load_rows_in_order(const BlockContext& context) {
   step(context, to, context.tile_rows(), tiles);
 }
 
-// Row `token * width` of the embedding for every token.
+// Row `token * width` of the embedding for every token, in rows that no other transfer writes: one
+// that does would wait for it.
 void stage_embeddings(const BlockContext& context) {
   Emitter& e = context.emitter;
   const std::uint64_t tiles = context.tiled.dim_tiles;
@@ -135,7 +171,7 @@ void stage_embeddings(const BlockContext& context) {
   e.emit(Op::S_MUL_INT, {from, from, width});
   e.copy(row, to);
   load_rows(context, from, kEmbeddingBase, row, tiles);
-  e.advance(to, tiles * context.settings.vlen);
+  e.advance(to, context.block.staged_rows * context.settings.vlen);
   e.advance(index, 1);
 }
 
@@ -168,7 +204,7 @@ void write_residual(const BlockContext& context) {
         e.emit(Op::V_ADD_VF, {x, from, kZeroFp, kAllLanes});
       }
       e.advance(x, vlen);
-      e.advance(from, tiles * vlen);
+      e.advance(from, context.block.staged_rows * vlen);
     }
   }
   e.advance(first, vlen);

@@ -217,7 +217,8 @@ ConstantRows constant_rows(const TiledGraph& tiled) {
   rows.router_padding = 1 + std::uint64_t{tiled.heads.slots};
   if (tiled.experts != 0) rows.router_rows = tiles_of(tiled.router.lanes, tiled.mlen);
   rows.mask = rows.router_padding + rows.router_rows;
-  rows.count = rows.mask + 5;
+  rows.triangle = rows.mask + 5;
+  rows.count = rows.triangle + (tiled.attends() && tiled.causal() ? tiled.mlen : 0);
   return rows;
 }
 

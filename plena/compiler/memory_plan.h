@@ -92,7 +92,7 @@ struct MemoryPlan {
   HbmTensor position_table;  // PlanInput::positions
   HbmTensor vector_table;    // PlanInput::vectors
   HbmTensor expert_table;    // PlanInput::expert_vectors
-  HbmTensor constants;       // [zeros, slot selectors, router padding, mask][mlen]
+  HbmTensor constants;       // [zeros, slot selectors, router padding, mask, triangle][mlen]
   std::uint64_t scale_offset = 0;
   std::uint64_t cache_stride = 0;  // elements between a layer's regions of the cache
 
@@ -164,7 +164,8 @@ struct MemoryPlan {
 struct ConstantRows {
   std::uint64_t router_padding = 0;
   std::uint64_t router_rows = 0;
-  std::uint64_t mask = 0;  // zeros, 2 rows of lowest, 2 of zeros
+  std::uint64_t mask = 0;      // zeros, 2 rows of lowest, 2 of zeros
+  std::uint64_t triangle = 0;  // [MLEN] row i is lowest behind lane i; for blocks of causal models
   std::uint64_t count = 0;
 };
 ConstantRows constant_rows(const TiledGraph& graph);

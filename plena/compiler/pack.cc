@@ -171,6 +171,10 @@ QuantisedTensor pack_constants(const TiledGraph& tiled, DataType type, float low
   std::fill(at(places.router_padding) + tiled.experts,
             at(places.router_padding + places.router_rows), lowest);
   std::fill_n(at(places.mask + 1), 2 * mlen, lowest);
+  for (std::size_t row = 0; places.triangle + row < places.count; ++row) {
+    std::fill(at(places.triangle + row) + static_cast<std::ptrdiff_t>(row + 1),
+              at(places.triangle + row + 1), lowest);
+  }
   Quantiser stream(type);
   stream.append(rows);
   return std::move(stream).finish();

@@ -20,7 +20,7 @@ QuantisedTensor pack_weights(const TiledGraph& tiled, DataType type, ScaleRule s
 /// [vocab][dim tiles * mlen], or tile by tile where rows come in order: [dim tiles][vocab][mlen].
 QuantisedTensor pack_embedding(const TiledGraph& tiled, DataType type, ScaleRule scales);
 
-/// Zeros, slot selectors, lanes without experts, and the mask; see ConstantRows.
+/// Zeros, slot selectors, lanes without experts, the mask and the triangle; see ConstantRows.
 QuantisedTensor pack_constants(const TiledGraph& tiled, DataType type, float lowest);
 
 /// Cosines and sines of every position for each table of the graph, and its learned embedding.
