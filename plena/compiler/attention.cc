@@ -53,6 +53,7 @@ void emit_token(const AttentionTile& tile) {
   } else {
     emit_scores(tile, nullptr);
   }
+  if (tile.layout().tiles == 1) load_behind_next(tile.context);
   emit_softmax(tile, ScoreMaxima::serve(tile));
   emit_value_sums(tile);
 }

@@ -43,6 +43,10 @@ struct WeightPipeline {
   // For the product that is emitted now: what the one behind it starts with, 0 where nobody knows.
   std::uint64_t next_tiles = 0;
   bool next_in_first_slot = false;
+  // Tiles of the product behind the next one, in the slot that the next one leaves alone: those
+  // that may be loaded during attention, and those that are on their way.
+  std::uint64_t behind_next_tiles = 0;
+  std::uint64_t behind_next_loaded = 0;
 };
 
 /// What every kernel works with.
@@ -141,11 +145,15 @@ struct TileGroup {
   std::uint64_t chunks = 1;
   std::uint64_t outputs = 1;
   std::uint64_t first_tiles = 0;  // of the first group
+  bool whole = false;             // the first group is all there is
 };
 TileGroup tile_group(const MemoryPlan& plan, std::uint64_t input_tiles, std::uint64_t output_tiles);
 
-/// Starts the weight pipeline: `tiles` tiles of the stream to the first slot.
+/// Up to `tiles` tiles that the next product starts with, as far as they are not on their way.
 void load_first_tiles(const KernelContext& context, std::uint64_t tiles);
+
+/// The first tiles of the product behind the next one, where attention leaves time for them.
+void load_behind_next(const KernelContext& context);
 
 /// A gated or plain feed-forward layer up to its down product; see FeedForwardOp.
 struct TiledFeedForward {

@@ -25,6 +25,22 @@ void load_tiles(const KernelContext& context, Gp stream, Gp to, std::uint64_t ti
   });
 }
 
+// Address of a slot of weight tiles.
+std::uint64_t slot_address(const KernelContext& context, std::uint64_t slot) {
+  const MemoryPlan& plan = context.plan;
+  return (plan.stage.first + slot * plan.slot_pitch) * context.tiled.tile_elements();
+}
+
+// The next `tiles` tiles of the weight stream to a slot, behind those that are there.
+void load_slot(const KernelContext& context, std::uint64_t slot, std::uint64_t there,
+               std::uint64_t tiles) {
+  if (tiles == 0) return;
+  HeldGp to(context.emitter, "slot to fill");
+  context.emitter.set(to, slot_address(context, slot) + there * context.tiled.tile_elements(),
+                      "slot to fill");
+  load_tiles(context, context.weights, to, tiles);
+}
+
 class ProductLoops {
  public:
   ProductLoops(const KernelContext& context, const TiledProduct& product)
@@ -60,9 +76,7 @@ class ProductLoops {
 
  private:
   [[nodiscard]] bool double_buffered() const { return context_.plan.slots == 2; }
-  [[nodiscard]] std::uint64_t slot(unsigned index) const {
-    return (context_.plan.stage.first + index * context_.plan.slot_pitch) * tile_elements_;
-  }
+  [[nodiscard]] std::uint64_t slot(unsigned index) const { return slot_address(context_, index); }
 
   void load(Gp to, std::uint64_t tiles) const { load_tiles(context_, product_.stream, to, tiles); }
   void load_slot(unsigned index, std::uint64_t skipped, std::uint64_t tiles) const {
@@ -116,10 +130,11 @@ class ProductLoops {
       return multiply();
     }
     const std::uint64_t next = streams_ ? pipeline_.next_tiles : 0;
+    const std::uint64_t there = streams_ ? std::exchange(pipeline_.behind_next_loaded, 0) : 0;
     const unsigned target = pipeline_.next_in_first_slot ? 0 : 1 - at;
-    if (target != at) load_slot(target, 0, next);
+    if (target != at) load_slot(target, there, next - there);
     multiply();
-    if (target == at) load_slot(target, 0, next);
+    if (target == at) load_slot(target, there, next - there);
     if (!streams_) return;
     pipeline_.loaded = next;
     pipeline_.slot = target;
@@ -327,18 +342,25 @@ TileGroup tile_group(const MemoryPlan& plan, std::uint64_t input_tiles,
     const std::uint64_t most = std::min(plan.slot_tiles, std::max(kTransfersUnderWay, input_tiles));
     group.outputs = std::clamp<std::uint64_t>(most / input_tiles, 1, output_tiles);
   }
+  group.whole = group.chunks == 1 && group.outputs == output_tiles;
   const std::uint64_t rest = output_tiles % group.outputs;
   group.first_tiles = group.inputs * (rest != 0 ? rest : group.outputs);
   return group;
 }
 
 void load_first_tiles(const KernelContext& context, std::uint64_t tiles) {
-  if (tiles == 0 || context.plan.slots < 2) return;
-  Emitter& e = context.emitter;
-  const std::uint64_t tile_elements = context.tiled.tile_elements();
-  HeldGp to(e, "slot to fill");
-  e.set(to, context.plan.stage.first * tile_elements, "slot to fill");
-  load_tiles(context, context.weights, to, tiles);
+  WeightPipeline& pipeline = context.pipeline;
+  if (context.plan.slots < 2 || pipeline.loaded >= tiles) return;
+  if (pipeline.loaded == 0) pipeline.slot = 0;
+  load_slot(context, pipeline.slot, pipeline.loaded, tiles - pipeline.loaded);
+  pipeline.loaded = tiles;
+}
+
+void load_behind_next(const KernelContext& context) {
+  WeightPipeline& pipeline = context.pipeline;
+  if (pipeline.loaded != pipeline.next_tiles) return;  // the next one's are first in the stream
+  load_slot(context, 1 - pipeline.slot, 0, pipeline.behind_next_tiles);
+  pipeline.behind_next_loaded = pipeline.behind_next_tiles;
 }
 
 void emit_tiled_product(const KernelContext& context, const TiledProduct& product) {

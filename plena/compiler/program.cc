@@ -48,24 +48,28 @@ void advance_kept(const KernelContext& context, const Block& place, std::uint64_
   keep(context, at, place);
 }
 
-// Tiles that a product starts with; 0 for what reads no weights from the stream one by one.
-struct FirstTiles {
+// How a product's tiles come; none for what reads no weights from the stream one by one.
+struct FirstGroup {
   const KernelContext& context;
 
-  std::uint64_t operator()(const ProductOp& op) const {
+  TileGroup operator()(const ProductOp& op) const {
     std::uint64_t outputs = 0;
     for (const MatrixUse& use : op.matrices) outputs += context.tiled.rows(use.outputs, use.width);
-    return tile_group(context.plan, context.tiled.rows(op.from), outputs).first_tiles;
+    return tile_group(context.plan, context.tiled.rows(op.from), outputs);
   }
-  std::uint64_t operator()(const FeedForwardOp& op) const {
+  TileGroup operator()(const FeedForwardOp& op) const {
     const std::uint64_t outputs = (op.gated ? 2U : 1U) * context.tiled.rows(op.to);
-    return tile_group(context.plan, context.tiled.rows(op.from), outputs).first_tiles;
+    return tile_group(context.plan, context.tiled.rows(op.from), outputs);
   }
   template <class Other>
-  std::uint64_t operator()(const Other&) const {
-    return 0;
+  TileGroup operator()(const Other&) const {
+    return {};
   }
 };
+
+std::uint64_t first_tiles(const KernelContext& context, const Operator& op) {
+  return std::visit(FirstGroup{context}, op).first_tiles;
+}
 
 bool reads_weights(const Operator& op) {
   return std::holds_alternative<ProductOp>(op) || std::holds_alternative<FeedForwardOp>(op) ||
@@ -80,11 +84,21 @@ std::uint64_t first_tiles_of_layers(const KernelContext& context) {
     const auto first = std::ranges::find_if(kind.operators, reads_weights);
     const auto last = std::find_if(kind.operators.rbegin(), kind.operators.rend(), reads_weights);
     if (first == kind.operators.end() || std::holds_alternative<ExpertsOp>(*last)) return 0;
-    const std::uint64_t of_kind = std::visit(FirstTiles{context}, *first);
+    const std::uint64_t of_kind = first_tiles(context, *first);
     if (tiles != 0 && of_kind != tiles) return 0;
     tiles = of_kind;
   }
   return tiles;
+}
+
+// Tiles of the product behind `next` that may be loaded before it: where it has one group of tiles
+// and thus leaves a slot alone, and is not the last one.
+std::uint64_t tiles_behind(const KernelContext& context, const LayerKind& kind,
+                           std::vector<Operator>::const_iterator next) {
+  if (context.plan.slots < 2 || next == kind.operators.end()) return 0;
+  const auto behind = std::find_if(next + 1, kind.operators.end(), reads_weights);
+  const bool whole = std::visit(FirstGroup{context}, *next).whole;
+  return whole && behind != kind.operators.end() ? first_tiles(context, *behind) : 0;
 }
 
 // Emits operators; each product loads the first tiles of the next one, and the last of them
@@ -93,8 +107,9 @@ void emit_operators(const KernelContext& context, const LayerKind& kind, std::ui
   for (auto op = kind.operators.begin(); op != kind.operators.end(); ++op) {
     const auto next = std::find_if(op + 1, kind.operators.end(), reads_weights);
     const bool last = next == kind.operators.end();
-    context.pipeline.next_tiles = last ? behind : std::visit(FirstTiles{context}, *next);
+    context.pipeline.next_tiles = last ? behind : first_tiles(context, *next);
     context.pipeline.next_in_first_slot = last;
+    context.pipeline.behind_next_tiles = tiles_behind(context, kind, next);
     std::visit(EmitOperator{context, kind}, *op);
   }
 }
@@ -117,6 +132,8 @@ void emit_layers(const KernelContext& context) {
 void emit_ending(const KernelContext& context) {
   const LayerKind& ending = context.tiled.graph->ending;
   const RegionScope region(context.emitter, "ending");
+  const auto first = std::ranges::find_if(ending.operators, reads_weights);
+  if (first != ending.operators.end()) load_first_tiles(context, first_tiles(context, *first));
   emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
   emit_operators(context, ending, 0);
 }
