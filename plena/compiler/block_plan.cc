@@ -57,8 +57,7 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
   block.up = plan.vram.place("up of a block", hidden);
   block.activation = plan.vram.place("stage of its activation", hidden);
   if (tiled.rotates()) {
-    block.rotated = plan.vram.place("q, k of a block between products",
-                                    tokens * (block.query_rows + tiled.heads.key_rows()));
+    block.rotated = plan.vram.place("q, k of a block between products", tokens);
   }
   block.partials = plan.vram.place("partial sums of a block", tokens);
   place_scores(block, tiled, settings, plan);

@@ -38,7 +38,7 @@ struct BlockPlan {
   Block gate;                    // [hidden tiles][tokens]
   Block up;                      // [hidden tiles][tokens]
   Block activation;              // [hidden tiles][tokens] between the stages of an activation
-  Block rotated;                 // [query rows, key rows][tokens] on their way through RoPE
+  Block rotated;                 // [tokens] of a row on their way through RoPE
   Block partials;                // [tokens] to be added to a product's output
   Block heads;                   // [heads of a K tile][tokens] queries, each alone in its rows
   Block scores;                  // [context tiles and one more at either end][score_rows]

@@ -1,5 +1,5 @@
-// Rotary embedding of a block: x cos + P x sin as for one token, P x by M_MM, and each stage of the
-// turn for a few rows at a time.
+// Rotary embedding of a block: x cos + P x sin as for one token, P x by M_MM, BLEN tokens turned
+// while the array swaps the next ones' lanes.
 
 #include "plena/compiler/block_kernels.h"
 
@@ -7,73 +7,101 @@ namespace plena {
 
 namespace {
 
-constexpr std::uint64_t kTurnedAbreast = 8;
-
-void emit_swaps(const BlockContext& context, const RotateOp& op, std::uint64_t rows) {
-  Emitter& e = context.emitter;
-  HeldGp x(e, "q, k");
-  HeldGp tile(e, "permutation");
-  HeldGp swapped(e, "P x");
-  e.set(x, context.rows(op.qkv), "q, k");
-  e.set(tile, context.tile(context.plan.rotation), "P");
-  e.set(swapped, context.rows(context.block.rotated), "P x");
-  Loop loop(e, rows, "query and key rows");
-  emit_tile_product(context, {.x = x, .tile = tile, .y = swapped, .transposed = false});
-}
-
-// x = x cos + swapped sin for all tokens of a row; moves x and swapped on behind them.
-void turn_row(const BlockContext& context, Gp x, Gp swapped, Gp angles) {
-  Emitter& e = context.emitter;
-  const std::uint64_t vlen = context.settings.vlen;
-  const std::uint64_t stored = context.tables.positions.stored_rows() * vlen;
-  const std::uint64_t copies = abreast(context.block.tokens, kTurnedAbreast);
-  HeldGp cosines(e, "cosines");
-  HeldGp sines(e, "sines");
-  e.copy(cosines, angles);
-  e.offset(sines, angles, context.tiled.heads.span * vlen, "sines");
-  Loop tokens(e, context.block.tokens / copies, "tokens");
-  const auto each = [&](Gp row, Gp factor, std::uint64_t stride, Op op) {
-    HeldGp at(e, "row");
-    e.copy(at, row);
-    for (std::uint64_t i = 0; i < copies; ++i) {
-      e.emit(op, {at, at, factor, kAllLanes});
-      e.advance(at, vlen);
-      e.advance(factor, stride);
+// BLEN lanes of packed query rows that any head lies in; the others stay 0.
+std::vector<std::uint64_t> lanes_in_use(const BlockContext& context) {
+  std::vector<std::uint64_t> places(context.settings.mlen / context.settings.blen, kNoPlace);
+  const HeadLayout& heads = context.tiled.heads;
+  for (std::uint32_t row = 0; row < heads.query_rows(); ++row) {
+    for (std::uint32_t lane = 0; lane < context.settings.mlen; lane += context.settings.blen) {
+      const auto place =
+          packed_place(context.block.packing, context.tiled, context.settings, row, lane);
+      if (place) places[place->lane / context.settings.blen] = place->lane;
     }
-  };
-  each(x, cosines, stored, Op::V_MUL_VV);
-  each(swapped, sines, stored, Op::V_MUL_VV);
-  for (std::uint64_t i = 0; i < copies; ++i) {
-    e.emit(Op::V_ADD_VV, {x, x, swapped, kAllLanes});
-    e.advance(x, vlen);
-    e.advance(swapped, vlen);
   }
+  return places;
 }
 
-void emit_turns(const BlockContext& context, const RotateOp& op, std::uint64_t rows) {
-  Emitter& e = context.emitter;
-  const std::uint64_t vlen = context.settings.vlen;
-  const std::uint64_t span = context.tiled.heads.span;
-  HeldGp x(e, "q, k");
-  HeldGp swapped(e, "P x");
-  HeldGp angles(e, "cosines of the first token");
-  e.set(x, context.rows(op.qkv), "q, k");
-  e.set(swapped, context.rows(context.block.rotated), "P x");
-  Loop heads(e, rows / span, "query and key rows");
-  e.set(angles, context.row(context.block.position_rows, 2 * op.table * span), "cosines");
-  Loop loop(e, span, "rows of a head");
-  turn_row(context, x, swapped, angles);
-  step(context, angles, vlen, span);
-}
+// Turns rows of all tokens, `span` to a head.
+class BlockTurn {
+ public:
+  BlockTurn(const BlockContext& context, const RotateOp& op)
+      : context_(context),
+        e_(context.emitter),
+        span_(context.tiled.heads.span),
+        vlen_(context.settings.vlen),
+        first_angle_(context.row(context.block.position_rows, 2 * op.table * span_)) {}
+
+  // `rows` rows of heads from address `first` on.
+  void emit(std::uint64_t first, std::uint64_t rows, std::span<const std::uint64_t> places) const {
+    HeldGp x(e_, "q, k");
+    HeldGp tile(e_, "permutation");
+    HeldGp swapped(e_, "P x");
+    HeldGp angles(e_, "cosines of the first token");
+    e_.set(x, first, "q, k");
+    e_.set(tile, context_.tile(context_.plan.rotation), "P");
+    Loop heads(e_, rows / span_, "heads");
+    e_.set(angles, first_angle_, "cosines");
+    Loop loop(e_, span_, "rows of a head");
+    e_.set(swapped, context_.rows(context_.block.rotated), "P x");
+    {
+      HeldGp cosines(e_, "cosines");
+      HeldGp sines(e_, "sines");
+      e_.copy(cosines, angles);
+      e_.offset(sines, angles, span_ * vlen_, "sines");
+      emit_tile_product(context_, {.x = x,
+                                   .tile = tile,
+                                   .y = swapped,
+                                   .transposed = false,
+                                   .places = places,
+                                   .finish = [&] { turn(x, swapped, cosines, sines); }});
+    }
+    step(context_, angles, vlen_, span_);
+  }
+
+ private:
+  // x = x cos + swapped sin for BLEN tokens; moves the angles on behind them.
+  void turn(Gp x, Gp swapped, Gp cosines, Gp sines) const {
+    const std::uint64_t stored = context_.tables.positions.stored_rows() * vlen_;
+    HeldGp to(e_, "q, k");
+    HeldGp from(e_, "P x");
+    const auto each = [&](Gp row, Gp first, Gp factor) {
+      e_.copy(row, first);
+      for (std::uint32_t i = 0; i < context_.settings.blen; ++i) {
+        e_.emit(Op::V_MUL_VV, {row, row, factor, kAllLanes});
+        e_.advance(row, vlen_);
+        e_.advance(factor, stored);
+      }
+      e_.copy(row, first);
+    };
+    each(to, x, cosines);
+    each(from, swapped, sines);
+    for (std::uint32_t i = 0; i < context_.settings.blen; ++i) {
+      e_.emit(Op::V_ADD_VV, {to, to, from, kAllLanes});
+      e_.advance(to, vlen_);
+      e_.advance(from, vlen_);
+    }
+  }
+
+  const BlockContext& context_;
+  Emitter& e_;
+  std::uint64_t span_;
+  std::uint64_t vlen_;
+  std::uint64_t first_angle_;  // address of the first token's cosines
+};
 
 }  // namespace
 
 void emit_block_rotation(const BlockContext& context, const RotateOp& op) {
   const RegionScope region(context.emitter, "rope");
-  const std::uint64_t rows =
-      std::uint64_t{context.block.query_rows} + context.tiled.heads.key_rows();
-  emit_swaps(context, op, rows);
-  emit_turns(context, op, rows);
+  const HeadLayout& heads = context.tiled.heads;
+  const BlockTurn turn(context, op);
+  if (context.block.packing.empty()) {
+    return turn.emit(context.rows(op.qkv), std::uint64_t{heads.query_rows()} + heads.key_rows(),
+                     {});
+  }
+  const auto places = lanes_in_use(context);
+  turn.emit(context.rows(op.qkv), context.block.query_rows, places);
+  turn.emit(context.rows(op.qkv, context.block.query_rows), heads.key_rows(), {});
 }
 
 void emit_block_soft_cap(const BlockContext& context, const SoftCapOp& op) {

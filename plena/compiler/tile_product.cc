@@ -3,6 +3,7 @@
 // have their lanes as immediates.
 
 #include <algorithm>
+#include <utility>
 
 #include "plena/compiler/block_kernels.h"
 
@@ -34,6 +35,7 @@ class TileProductLoops {
         emit_placed_columns(column);
       }
     }
+    if (product_.finish) product_.finish();
     e_.advance(product_.x, rows);
     e_.advance(product_.y, rows);
   }
@@ -59,11 +61,13 @@ class TileProductLoops {
   }
 
   void emit_placed_columns(Gp column) const {
+    std::uint64_t skipped = 0;
     for (const std::uint64_t place : product_.places) {
       if (place == kNoPlace) {
-        e_.advance(column, column_stride_);
+        skipped += column_stride_;
         continue;
       }
+      if (skipped != 0) e_.advance(column, std::exchange(skipped, 0));
       multiply(column);
       if (place <= kImm18Max) {
         e_.emit(Op::M_MM_WO, {product_.y, place});
