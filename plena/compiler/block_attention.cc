@@ -75,16 +75,16 @@ void fetch(const BlockContext& context, Gp to) {
 
 void clear_rows(const BlockContext& context, std::uint64_t first, std::uint64_t rows) {
   Emitter& e = context.emitter;
-  HeldGp row(e, "row");
-  HeldGp zeros(e, "zeros");
-  e.set(row, first, "rows to clear");
-  e.set(zeros, context.row(context.plan.selectors), "zeros");
   const std::uint64_t copies = abreast(rows, kRowsAbreast);
+  const RowsAbreast row(context, copies, "rows to clear");
+  HeldGp zeros(e, "zeros");
+  row.set(first);
+  e.set(zeros, context.row(context.plan.selectors), "zeros");
   Loop loop(e, rows / copies, "rows");
   for (std::uint64_t i = 0; i < copies; ++i) {
-    e.emit(Op::V_ADD_VF, {row, zeros, kZeroFp, kAllLanes});
-    e.advance(row, context.settings.vlen);
+    e.emit(Op::V_ADD_VF, {row[i], zeros, kZeroFp, kAllLanes});
   }
+  row.advance();
 }
 
 // What products add up to, and lanes that no product writes.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -67,11 +68,43 @@ struct TileProduct {
 inline constexpr std::uint64_t kNoPlace = UINT64_MAX;
 void emit_tile_product(const BlockContext& context, const TileProduct& product);
 
-/// Runs `body(i)` for `count` steps a loop takes `abreast` of at a time: independent chains next to
-/// each other. `abreast` divides `count`.
+/// How many of `count` equal steps stand next to each other in a loop: as many as divide it, up to
+/// `most`.
 inline std::uint64_t abreast(std::uint64_t count, std::uint64_t most) {
   while (count % most != 0) --most;
   return most;
 }
+
+/// Pointers to a few consecutive rows, so that none waits for another's advance.
+class RowsAbreast {
+ public:
+  RowsAbreast(const BlockContext& context, std::uint64_t rows, std::string_view what)
+      : e_(context.emitter), vlen_(context.settings.vlen) {
+    for (std::uint64_t i = 0; i < rows; ++i) pointers_.emplace_back(e_, what);
+  }
+  void set(std::uint64_t first) const {
+    for (std::uint64_t i = 0; i < size(); ++i) e_.set(pointers_[i], first + i * vlen_);
+  }
+  void set(Gp first) const {
+    for (std::uint64_t i = 0; i < size(); ++i) e_.offset(pointers_[i], first, i * vlen_);
+  }
+  /// From `offset` elements behind the address kept in INT_MEM on.
+  void load(const BlockContext& context, const Block& kept, std::uint64_t offset = 0) const {
+    load_kept(context, pointers_[0], kept, kept.name);
+    if (offset != 0) e_.advance(pointers_[0], offset);
+    for (std::uint64_t i = 1; i < size(); ++i) e_.offset(pointers_[i], pointers_[0], i * vlen_);
+  }
+  /// All of them to the rows behind.
+  void advance() const {
+    for (const HeldGp& pointer : pointers_) e_.advance(pointer, size() * vlen_);
+  }
+  [[nodiscard]] Gp operator[](std::uint64_t row) const { return pointers_[row]; }
+  [[nodiscard]] std::uint64_t size() const { return pointers_.size(); }
+
+ private:
+  Emitter& e_;
+  std::uint64_t vlen_;
+  std::deque<HeldGp> pointers_;
+};
 
 }  // namespace plena

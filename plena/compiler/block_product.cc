@@ -140,7 +140,7 @@ class BlockProductLoops {
       emit_part(current, x, offset, true);
     }
     if (!product_.bias) return;
-    add_up(offset, context_.block.product_bias, 0);
+    add_up(offset, context_.block.product_bias);
     advance(context_.block.product_bias, vlen_);
   }
 
@@ -154,7 +154,7 @@ class BlockProductLoops {
       }
       step(current, x, y);
     }
-    if (add) add_up(offset, std::nullopt, vlen_);
+    if (add) add_up(offset, std::nullopt);
   }
 
   void set_output(Gp y, std::uint64_t offset) const {
@@ -162,24 +162,24 @@ class BlockProductLoops {
     if (offset != 0) e_.advance(y, offset);
   }
 
-  // Every token's output += the row kept in `from`, or the partial sums; `stride` apart.
-  void add_up(std::uint64_t offset, const std::optional<Block>& from, std::uint64_t stride) const {
-    HeldGp y(e_, "output");
-    HeldGp addend(e_, "addend");
-    set_output(y, offset);
-    if (from) {
-      load_kept(context_, addend, *from, from->name);
-    } else {
-      e_.set(addend, context_.rows(context_.block.partials), "partial sums");
-    }
+  // Every token's output += the row kept in `from`, or its partial sums.
+  void add_up(std::uint64_t offset, const std::optional<Block>& from) const {
     const std::uint64_t tokens = context_.block.tokens;
     const std::uint64_t copies = abreast(tokens, kRowsAbreast);
+    const RowsAbreast y(context_, copies, "outputs");
+    y.load(context_, context_.block.product_output, offset);
+    const RowsAbreast addend(context_, from ? 1 : copies, "addend");
+    if (from) {
+      addend.load(context_, *from);
+    } else {
+      addend.set(context_.rows(context_.block.partials));
+    }
     Loop loop(e_, tokens / copies, "tokens");
     for (std::uint64_t i = 0; i < copies; ++i) {
-      e_.emit(Op::V_ADD_VV, {y, y, addend, kAllLanes});
-      e_.advance(y, vlen_);
-      if (stride != 0) e_.advance(addend, stride);
+      e_.emit(Op::V_ADD_VV, {y[i], y[i], addend[from ? 0 : i], kAllLanes});
     }
+    y.advance();
+    if (!from) addend.advance();
   }
 
   const BlockContext& context_;

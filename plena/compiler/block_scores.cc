@@ -157,15 +157,20 @@ class BlockScores {
   // Adds a row of masks for each token to the scores of every head; moves `score` behind them.
   void add_masks(Gp score, std::uint64_t masks) const {
     const std::uint64_t copies = abreast(context_.block.tokens, kRowsAbreast);
-    HeldGp mask(e_, "mask of the token");
-    Loop heads(e_, layout_.heads_per_tile(), "heads");
-    e_.set(mask, masks, "masks");
-    Loop tokens(e_, context_.block.tokens / copies, "tokens");
-    for (std::uint64_t i = 0; i < copies; ++i) {
-      e_.emit(Op::V_ADD_VV, {score, score, mask, kAllLanes});
-      e_.advance(score, vlen_);
-      e_.advance(mask, vlen_);
+    const RowsAbreast rows(context_, copies, "scores");
+    const RowsAbreast mask(context_, copies, "masks of the tokens");
+    rows.set(score);
+    {
+      Loop heads(e_, layout_.heads_per_tile(), "heads");
+      mask.set(masks);
+      Loop tokens(e_, context_.block.tokens / copies, "tokens");
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_ADD_VV, {rows[i], rows[i], mask[i], kAllLanes});
+      }
+      rows.advance();
+      mask.advance();
     }
+    e_.copy(score, rows[0]);
   }
 
   // Before the first tile: each head's sink in the first lane, nothing in the others.

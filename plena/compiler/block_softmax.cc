@@ -16,8 +16,8 @@ class BlockSoftmax {
       : context_(context),
         e_(context.emitter),
         first_(op.sinks ? context.row(context.block.scores) : first_scores(context)),
-        start_(e_, "first tile's scores"),
-        end_(e_, "end of the scores"),
+        start_(e_, "before the first tile's scores"),
+        last_(e_, "last tile's scores"),
         stride_(e_, "to the next tile") {
     for (std::uint64_t i = 0; i < kScoresAbreast; ++i) {
       rows_.emplace_back(e_, "scores");
@@ -25,18 +25,23 @@ class BlockSoftmax {
     }
   }
 
+  // Pointers go through the tiles and back again: to the tile before a row of scores is read on the
+  // way there, behind it on the way back.
   void emit() const {
     const std::uint64_t vlen = context_.settings.vlen;
+    const std::uint64_t stride = score_stride(context_);
     e_.set(start_, first_, "scores");
-    load_kept(context_, end_, context_.block.score_end, "end of the scores");
-    e_.set(stride_, score_stride(context_), "from tile to tile");
+    e_.set(stride_, stride, "from tile to tile");
+    load_kept(context_, last_, context_.block.score_end, "end of the scores");
+    e_.emit(Op::S_SUB_INT, {last_, last_, stride_}, "last tile's scores");
+    e_.emit(Op::S_SUB_INT, {start_, start_, stride_}, "before the first tile's");
     for (std::uint64_t i = 0; i < rows_.size(); ++i) e_.offset(rows_[i], start_, i * vlen);
     Loop groups(e_, context_.block.score_rows / kScoresAbreast, "rows side by side");
     find_maxima();
     exponentiate();
     for (const HeldGp& row : rows_) e_.advance(row, kScoresAbreast * vlen);
     e_.advance(start_, kScoresAbreast * vlen);
-    e_.advance(end_, kScoresAbreast * vlen);
+    e_.advance(last_, kScoresAbreast * vlen);
   }
 
  private:
@@ -44,28 +49,33 @@ class BlockSoftmax {
     for (const HeldFp& maximum : maxima_) {
       context_.constants.load(e_, maximum, context_.plan.lowest_score, "lowest");
     }
-    WalkLoop tiles(e_, rows_[0], end_, "tiles of positions");
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      e_.emit(Op::V_RED_MAX, {maxima_[i], rows_[i], kAllLanes});
-      e_.emit(Op::S_ADD_INT, {rows_[i], rows_[i], stride_});
+    WalkLoop tiles(e_, rows_[0], last_, "tiles of positions");
+    constexpr std::size_t kAhead = 3;  // pointers, of the maxima
+    for (std::size_t i = 0; i < rows_.size() + kAhead; ++i) {
+      if (i >= kAhead) {
+        e_.emit(Op::V_RED_MAX, {maxima_[i - kAhead], rows_[i - kAhead], kAllLanes});
+      }
+      if (i < rows_.size()) e_.emit(Op::S_ADD_INT, {rows_[i], rows_[i], stride_});
     }
   }
 
   // From the last tile back to the first.
   void exponentiate() const {
     WalkLoop tiles(e_, start_, rows_[0], "tiles of positions, backwards");
-    for (const HeldGp& row : rows_) e_.emit(Op::S_SUB_INT, {row, row, stride_});
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       e_.emit(Op::V_SUB_VF, {rows_[i], rows_[i], maxima_[i], kAllLanes, 0});
     }
-    for (const HeldGp& row : rows_) e_.emit(Op::V_EXP_V, {row, row, kAllLanes});
+    for (const HeldGp& row : rows_) {
+      e_.emit(Op::V_EXP_V, {row, row, kAllLanes});
+      e_.emit(Op::S_SUB_INT, {row, row, stride_});
+    }
   }
 
   const BlockContext& context_;
   Emitter& e_;
   std::uint64_t first_;  // address of the first row
   HeldGp start_;
-  HeldGp end_;
+  HeldGp last_;
   HeldGp stride_;
   std::deque<HeldGp> rows_;
   std::deque<HeldFp> maxima_;

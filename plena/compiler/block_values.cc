@@ -122,29 +122,36 @@ class BlockValues {
     const std::uint64_t rows = blen_ * vlen_;
     Loop tokens(e_, context_.block.tokens / blen_, "tokens, BLEN at a time");
     if (column != nullptr) multiply_columns(weights, *column, *y);
-    if (sum != nullptr) {
-      e_.emit(Op::M_MM, {*ones, weights});
-      e_.emit(Op::M_MM_WO, {*sum, 0});
-      e_.advance(*sum, rows);
-    }
-    if (y != nullptr) e_.advance(*y, rows);
+    if (sum != nullptr) e_.emit(Op::M_MM, {*ones, weights});
     e_.advance(weights, rows);
+    if (y != nullptr) e_.advance(*y, rows);
+    if (sum == nullptr) return;
+    e_.emit(Op::M_MM_WO, {*sum, 0});
+    e_.advance(*sum, rows);
   }
 
   void multiply_columns(Gp weights, Gp first, Gp y) const {
     const std::uint64_t columns = layout_.head_lanes / blen_;
     const std::uint64_t copies = abreast(columns, std::min(columns, kMostColumns));
     HeldGp column(e_, "BLEN columns");
-    e_.copy(column, first);
     std::optional<HeldGp> walk;
     if (copies != columns) {
       walk.emplace(e_, "weighted sums");
       e_.copy(*walk, y);
+      e_.copy(column, first);
     }
     Loop loop(e_, columns / copies, "columns");
     for (std::uint64_t i = 0; i < copies; ++i) {
-      e_.emit(Op::M_MM, {column, weights});
-      e_.advance(column, blen_);
+      if (walk || i > 0) {
+        e_.emit(Op::M_MM, {column, weights});
+      } else {
+        e_.emit(Op::M_MM, {first, weights});
+      }
+      if (walk) {
+        e_.advance(column, blen_);
+      } else if (i + 1 < copies) {
+        e_.offset(column, i == 0 ? first : Gp(column), blen_);
+      }
       e_.emit(Op::M_MM_WO, {walk ? Gp(*walk) : y, i * blen_});
     }
     if (walk) e_.advance(*walk, copies * blen_);
@@ -152,17 +159,17 @@ class BlockValues {
 
   // `rows` rows from those kept in `place` on += the addends.
   void add_up(const Block& place, const Block& addends, std::uint64_t rows) const {
-    HeldGp to(e_, "sum");
-    HeldGp addend(e_, "addend");
-    load_kept(context_, to, place, place.name);
-    e_.set(addend, context_.rows(addends), addends.name);
     const std::uint64_t copies = abreast(rows, kRowsAbreast);
+    const RowsAbreast to(context_, copies, "sum");
+    const RowsAbreast addend(context_, copies, "addend");
+    to.load(context_, place);
+    addend.set(context_.rows(addends));
     Loop loop(e_, rows / copies, "rows");
     for (std::uint64_t i = 0; i < copies; ++i) {
-      e_.emit(Op::V_ADD_VV, {to, to, addend, kAllLanes});
-      e_.advance(to, vlen_);
-      e_.advance(addend, vlen_);
+      e_.emit(Op::V_ADD_VV, {to[i], to[i], addend[i], kAllLanes});
     }
+    to.advance();
+    addend.advance();
   }
 
   // outputs /= sums of weights.
@@ -184,22 +191,29 @@ class BlockValues {
 
   // The rows of one head's group: reciprocals of a few sums, then the outputs of those tokens.
   void divide_rows(Gp outputs) const {
-    const std::uint64_t copies = abreast(context_.block.tokens, 2 * kRowsAbreast);
-    HeldGp spread(e_, "sums in all lanes");
-    e_.set(spread, context_.rows(context_.block.partials), "sums in all lanes");
+    const std::uint64_t copies = abreast(context_.block.tokens, kRowsAbreast);
+    const RowsAbreast spread(context_, copies, "sums in all lanes");
+    spread.set(context_.rows(context_.block.partials));
     {
-      Loop tokens(e_, context_.block.tokens, "tokens");
-      e_.emit(Op::V_RECI_V, {spread, spread, kAllLanes});
-      e_.advance(spread, vlen_);
+      Loop tokens(e_, context_.block.tokens / copies, "tokens");
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_RECI_V, {spread[i], spread[i], kAllLanes});
+      }
+      spread.advance();
     }
+    const RowsAbreast output(context_, copies, "outputs");
+    output.set(outputs);
     Loop rows(e_, layout_.span, "rows of a head");
-    e_.set(spread, context_.rows(context_.block.partials), "reciprocals");
-    Loop tokens(e_, context_.block.tokens / copies, "tokens");
-    for (std::uint64_t i = 0; i < copies; ++i) {
-      e_.emit(Op::V_MUL_VV, {outputs, outputs, spread, kAllLanes});
-      e_.advance(outputs, vlen_);
-      e_.advance(spread, vlen_);
+    spread.set(context_.rows(context_.block.partials));
+    {
+      Loop tokens(e_, context_.block.tokens / copies, "tokens");
+      for (std::uint64_t i = 0; i < copies; ++i) {
+        e_.emit(Op::V_MUL_VV, {output[i], output[i], spread[i], kAllLanes});
+      }
+      output.advance();
+      spread.advance();
     }
+    e_.advance(outputs, context_.tile_rows());
   }
 
   const BlockContext& context_;

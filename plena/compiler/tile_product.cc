@@ -3,6 +3,7 @@
 // have their lanes as immediates.
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "plena/compiler/block_kernels.h"
@@ -12,6 +13,7 @@ namespace plena {
 namespace {
 
 constexpr std::uint64_t kMostProducts = 16;  // of an M_MM in one stretch of code
+constexpr std::uint64_t kFewInputs = 3;
 
 class TileProductLoops {
  public:
@@ -29,7 +31,9 @@ class TileProductLoops {
     {
       HeldGp column(e_, "BLEN outputs");
       e_.copy(column, product_.tile);
-      if (product_.places.empty()) {
+      if (few_inputs()) {
+        emit_columns_of_few(column);
+      } else if (product_.places.empty()) {
         emit_columns(column);
       } else {
         emit_placed_columns(column);
@@ -41,6 +45,29 @@ class TileProductLoops {
   }
 
  private:
+  [[nodiscard]] bool few_inputs() const {
+    return product_.inputs > 1 && product_.inputs <= kFewInputs && product_.places.empty() &&
+           columns_ * product_.inputs <= kFewInputs * kMostProducts;
+  }
+
+  // All outputs of a tile whose inputs have pointers of their own.
+  void emit_columns_of_few(Gp column) const {
+    std::deque<HeldGp> inputs;
+    std::deque<HeldGp> tiles;
+    for (std::uint64_t i = 1; i < product_.inputs; ++i) {
+      e_.offset(inputs.emplace_back(e_, "input"), product_.x, i * context_.tile_rows());
+      e_.offset(tiles.emplace_back(e_, "its tile"), column, i * context_.tiled.tile_elements());
+    }
+    for (std::uint64_t i = 0; i < columns_; ++i) {
+      for (std::uint64_t k = 0; k < product_.inputs; ++k) {
+        const Gp tile = k == 0 ? column : Gp(tiles[k - 1]);
+        multiply(k == 0 ? product_.x : Gp(inputs[k - 1]), tile);
+        e_.advance(tile, column_stride_);
+      }
+      e_.emit(Op::M_MM_WO, {product_.y, i * blen_});
+    }
+  }
+
   // All outputs of a tile, one behind the other.
   void emit_columns(Gp column) const {
     const std::uint64_t most = std::max<std::uint64_t>(1, kMostProducts / product_.inputs);
