@@ -45,6 +45,7 @@ void emit_block_rotation(const BlockContext& context, const RotateOp& op);
 void emit_block_attention(const BlockContext& context, const AttentionOp& op);
 void emit_block_soft_cap(const BlockContext& context, const SoftCapOp& op);
 void emit_block_product(const BlockContext& context, const LayerKind& kind, const ProductOp& op);
+void emit_block_experts(const BlockContext& context, const LayerKind& kind, const ExpertsOp& op);
 void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
                              const FeedForwardOp& op);
 

@@ -81,6 +81,7 @@ Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settin
   const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
   block.mram = BlockAllocator("Matrix SRAM", plan.mram.capacity(), "tiles");
   block.mram.place("RoPE permutation", plan.rotation.count);
+  if (tiled.experts != 0) block.mram.place("tiles of experts", plan.stage.count);
   block.ones = block.mram.place("ones", 1);
   block.spread = block.mram.place("first lanes to slots", 1);
   const std::uint64_t used = std::min(block.mram.used(), block.mram.capacity());
@@ -92,6 +93,8 @@ Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settin
 }
 
 void place_integers(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan) {
+  block.expert_tokens = plan.integers.place("loop over tokens", 1);
+  block.expert_token = plan.integers.place("rows of the token", 1);
   block.kv_tiles = plan.integers.place("loop over tiles of K lanes", 1);
   block.walk_at = plan.integers.place("tile of positions", 1);
   block.walk_end = plan.integers.place("end of the tiles in sight", 1);

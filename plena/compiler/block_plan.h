@@ -63,17 +63,19 @@ struct BlockPlan {
   std::uint64_t slot_pitch = 1;  // tiles from one of these to the next
 
   // INT_MEM.
-  Block kv_tiles;                                // counter of the loop over tiles of K lanes
-  Block walk_at;                                 // the next tile of positions in the cache
-  Block walk_end;                                // behind the last one in sight
-  Block walk_left;                               // what is left of the way between them
-  Block score_at;                                // the scores of the tile in hand
-  Block score_end;                               // behind the scores of the tiles in sight
-  Block outputs_at;                              // where the outputs of the tile of K lanes start
-  Block sums_at;                                 // and its denominators
-  Block product_counter;                         // of the loop over a product's output tiles
-  Block product_output;                          // the output tile's rows
-  Block product_bias;                            // and its bias
+  Block expert_tokens;    // counter of the loop over tokens whose experts run
+  Block expert_token;     // elements from the first token's rows to its own
+  Block kv_tiles;         // counter of the loop over tiles of K lanes
+  Block walk_at;          // the next tile of positions in the cache
+  Block walk_end;         // behind the last one in sight
+  Block walk_left;        // what is left of the way between them
+  Block score_at;         // the scores of the tile in hand
+  Block score_end;        // behind the scores of the tiles in sight
+  Block outputs_at;       // where the outputs of the tile of K lanes start
+  Block sums_at;          // and its denominators
+  Block product_counter;  // of the loop over a product's output tiles
+  Block product_output;   // the output tile's rows
+  Block product_bias;     // and its bias
   std::map<std::uint32_t, BlockWindow> windows;  // by width; all but 0
 };
 

@@ -18,9 +18,7 @@ struct EmitBlockOperator {
   void operator()(const AttentionOp& op) const { emit_block_attention(context, op); }
   void operator()(const FeedForwardOp& op) const { emit_block_feed_forward(context, kind, op); }
   void operator()(const SoftCapOp& op) const { emit_block_soft_cap(context, op); }
-  void operator()(const ExpertsOp&) const {
-    context.emitter.refuse("blocks of tokens do not run experts");
-  }
+  void operator()(const ExpertsOp& op) const { emit_block_experts(context, kind, op); }
 };
 
 void emit_block_operators(const BlockContext& context, const LayerKind& kind) {

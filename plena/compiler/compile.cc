@@ -269,7 +269,6 @@ struct Plans {
 Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
                                  const CompileOptions& options) {
   std::uint32_t most = options.block == 0 ? tiled.mlen : options.block;
-  if (tiled.experts != 0) most = 1;
   for (;; most = shapes.tokens / 2) {
     shapes.tokens = block_size(tiled, options.settings, most);
     auto plan = plan_memory(tiled, shapes, options.settings);

@@ -159,7 +159,8 @@ TEST_P(Blocks, OfThePromptLeadToTheReferenceLogits) {
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Blocks,
                          ::testing::Values("llama-gqa", "llama3-rope", "qwen2", "qwen3",
-                                           "mistral-sliding", "gemma2", "gemma3"),
+                                           "mistral-sliding", "mixtral", "qwen3-moe", "gemma2",
+                                           "gemma3", "gpt-oss"),
                          test_name);
 
 // Six tiles: weights come a tile at a time into either slot, K and V are fetched again for each
