@@ -44,7 +44,8 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
       weight_codec(s.hbm_m_weight_type, matrix_format),
       matrix_kv_codec(s.hbm_m_kv_type, matrix_format),
       activation_codec(s.hbm_v_act_type, vector_format),
-      vector_kv_codec(s.hbm_v_kv_type, vector_format) {
+      vector_kv_codec(s.hbm_v_kv_type, vector_format),
+      streamed_weights(streamed_product(s.hbm_m_weight_type, matrix_format, s.mlen, s.blen)) {
   if (!d.has(RsSwitch::Mx)) return;
   for (const DataType type :
        {s.hbm_m_weight_type, s.hbm_m_kv_type, s.hbm_v_act_type, s.hbm_v_kv_type})
@@ -52,14 +53,16 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
 }
 
 Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& options)
-    : machine(m), program(p), observer(options.observer) {
+    : machine(m), program(p), observer(options.observer), shown(m.mram, p.mlen, p.matrix_bytes) {
   if (options.tile_cache != nullptr && options.tile_cache->attach(m, p)) {
     tile_cache = options.tile_cache;
-    // An observer may look at Matrix SRAM whenever it likes, and what the dialect's switches change
-    // reads it as they please.
-    const std::uint64_t places = p.mram_elements / p.tile_elements;
-    if (observer == nullptr && !p.dialect.any_switch())
-      shown.resize(std::min<std::uint64_t>(places, kMostShown));
+  }
+  // An observer may look at Matrix SRAM whenever it likes, and what the dialect's switches change
+  // reads it as they please.
+  const bool hidden = observer == nullptr && !p.dialect.any_switch();
+  streams = hidden && options.fuse && p.streamed_weights != nullptr;
+  if (hidden && (streams || tile_cache != nullptr)) {
+    shown.resize(std::min<std::uint64_t>(p.mram_elements / p.tile_elements, kMostShown));
   }
   activations.resize(std::size_t{p.mlen} * std::max(p.blen, 1U));
   row_bytes.resize(std::size_t{p.vlen} * kWidestElement);

@@ -75,7 +75,7 @@ Activations load_activations(Execution& x, std::uint64_t address, std::uint64_t 
 
 // out += a times the part of a tile that starts at `address`, or times the transpose of it.
 template <bool kTransposed>
-void multiply(const Execution& x, const ProductShape& shape, const float* a, std::size_t a_stride,
+void multiply(Execution& x, const ProductShape& shape, const float* a, std::size_t a_stride,
               std::uint64_t address, float* out, std::size_t out_stride) {
   const auto& p = x.program;
   if constexpr (kTransposed) {
@@ -175,6 +175,19 @@ bool block_write_out(Execution& x, const Prepared& i) {
 
 // ------------------------------------------------------------ M_MV, M_TMV
 
+// M_TMV of a tile whose bytes are in HBM; false where none of it was taken from there.
+bool streamed_row_product(Execution& x, const float* a, std::uint64_t address, float* out) {
+  const auto& p = x.program;
+  const StreamedTile* tile = x.mram_bytes(address);
+  if (tile == nullptr) return false;
+  const std::size_t done = p.streamed_weights(a, p.mlen, tile->rows, p.mlen, out);
+  if (done == p.mlen) return true;
+  const ProductShape rest{1, p.mlen - done, p.mlen, p.blen};
+  p.matrix->product_transposed(rest, a, p.mlen, x.mram(address + done * p.mlen), p.mlen, out + done,
+                               p.mlen);
+  return true;
+}
+
 template <bool kTransposed>
 bool row_product(Execution& x, const Prepared& i) {
   const auto& p = x.program;
@@ -190,11 +203,12 @@ bool row_product(Execution& x, const Prepared& i) {
   require_shape(x, ArrayShape::Row);
   if (x.faulted) return false;
 
-  const Activations a = load_activations(x, vector_address, 1);
-  const ProductShape shape{1, p.mlen, p.mlen, p.blen, x.mram_is_finite(matrix_address)};
-  multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, x.machine.array.row.data(),
-                        p.mlen);
   x.machine.array.shape = ArrayShape::Row;
+  const Activations a = load_activations(x, vector_address, 1);
+  float* out = x.machine.array.row.data();
+  if (kTransposed && streamed_row_product(x, a.values, matrix_address, out)) return true;
+  const ProductShape shape{1, p.mlen, p.mlen, p.blen, x.mram_is_finite(matrix_address)};
+  multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, out, p.mlen);
   return true;
 }
 

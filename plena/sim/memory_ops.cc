@@ -107,8 +107,28 @@ void tell_rows(const Execution& x, const Access& access) {
   for (std::uint64_t row = 0; row < access.rows; ++row) tell_row(x, access, row, false);
 }
 
+// The bytes of the tile an access starts with; its codec is null where they cannot be multiplied as
+// they lie.
+StreamedTile streamed_tile(const Execution& x, const Access& access) {
+  const DataType type = access.codec.hbm_type();
+  const std::uint64_t unit = std::max<std::uint64_t>(type.block, 1);
+  if (access.first % unit != 0 || access.stride % unit != 0) return {};
+  const std::uint64_t last = access.row_start(x.program.mlen - 1) + access.length;
+  StreamedTile tile{.codec = &access.codec};
+  tile.rows.elements = element_bytes(x, access, access.first);
+  tile.rows.element_pitch = access.stride * type.width() / 8;
+  tile.elements_begin = access.base + access.first * type.width() / 8;
+  tile.elements_end = access.base + last * type.width() / 8;
+  if (!type.is_mx()) return tile;
+  tile.rows.scales = scale_bytes(x, access, access.first);
+  tile.rows.scale_pitch = access.stride / unit;
+  tile.scales_begin = access.base + x.machine.scale + access.first / unit;
+  tile.scales_end = access.base + x.machine.scale + last / unit;
+  return tile;
+}
+
 // The tile an access starts with, as the cache holds it after this; null where it does not.
-CachedTile* cached_tile(Execution& x, const Access& access, bool key_value) {
+CachedTile* cached_tile(Execution& x, const Access& access, bool key_value, bool streams) {
   const std::uint64_t scales = access.codec.hbm_type().is_mx() ? access.base + x.machine.scale : 0;
   const TileSource source{access.base, scales, access.first, access.stride, key_value};
   const std::uint32_t mlen = x.program.mlen;
@@ -118,11 +138,11 @@ CachedTile* cached_tile(Execution& x, const Access& access, bool key_value) {
   if (tile != nullptr) {
     rows = x.tile_cache->stale_rows(*tile);
   } else {
-    tile = x.tile_cache->admit(source);
+    tile = x.tile_cache->admit(source, streams);
     if (tile == nullptr) return nullptr;
   }
   if (!rows.empty()) {
-    x.shown.settle(*tile, x.machine.mram, row_bytes * mlen);
+    x.shown.settle(*tile);
     decode_rows(x, access, rows.begin, rows.end, tile->rows + rows.begin * row_bytes, row_bytes);
   }
   x.tile_cache->refreshed(*tile, rows);
@@ -135,8 +155,13 @@ void load_tile(Execution& x, const Access& access, bool key_value, std::uint64_t
   const std::size_t row_bytes = p.mlen * p.matrix_bytes;
   const std::size_t tile_bytes = row_bytes * p.mlen;
   x.shown.hide(place);
-  CachedTile* tile = x.tile_cache != nullptr ? cached_tile(x, access, key_value) : nullptr;
+  const StreamedTile bytes = x.streams && !key_value && x.shown.can_show(place)
+                                 ? streamed_tile(x, access)
+                                 : StreamedTile{};
+  const bool streams = bytes.codec != nullptr;
+  CachedTile* tile = x.tile_cache != nullptr ? cached_tile(x, access, key_value, streams) : nullptr;
   if (tile != nullptr && x.shown.can_show(place)) return x.shown.show(place, *tile);
+  if (tile == nullptr && streams) return x.shown.show(place, bytes);
   std::uint8_t* to = x.machine.mram.writable(place * tile_bytes, tile_bytes);
   if (tile != nullptr) {
     std::memcpy(to, tile->rows, tile_bytes);
@@ -208,6 +233,17 @@ void require_whole_blocks(Execution& x, const Access& access) {
   });
 }
 
+// What Matrix SRAM shows of the bytes that an access is about to write.
+void settle_written(Execution& x, const Access& access) {
+  const DataType type = access.codec.hbm_type();
+  const std::uint64_t end = access.row_start(access.rows - 1) + access.length;
+  x.shown.settle_bytes(access.base + access.first * type.width() / 8,
+                       access.base + end * type.width() / 8);
+  if (!type.is_mx()) return;
+  const std::uint64_t scales = access.base + x.machine.scale;
+  x.shown.settle_bytes(scales + access.first / type.block, scales + end / type.block);
+}
+
 bool store_vector(Execution& x, const Prepared& i) {
   const auto& p = x.program;
   const Access access =
@@ -221,6 +257,7 @@ bool store_vector(Execution& x, const Prepared& i) {
   const DataType type = access.codec.hbm_type();
   const std::size_t element_count = access.length * type.width() / 8;
   const std::size_t scale_count = type.is_mx() ? access.length / type.block : 0;
+  settle_written(x, access);
   for (std::uint64_t row = 0; row < access.rows; ++row) {
     access.codec.encode(x.vram(rd + row * p.vlen), access.length, x.row_bytes.data(),
                         x.scales.data());

@@ -10,8 +10,10 @@
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
 #include "plena/numerics/rs_formats.h"
+#include "plena/numerics/streamed_product.h"
 #include "plena/numerics/vector_kernels.h"
 #include "plena/sim/engine.h"
+#include "plena/sim/shown_tiles.h"
 #include "plena/sim/tile_cache.h"
 
 namespace plena {
@@ -113,6 +115,7 @@ class PreparedProgram {
   const MatrixKernels* matrix;
   HbmCodec weight_codec, matrix_kv_codec;      // HBM to Matrix SRAM
   HbmCodec activation_codec, vector_kv_codec;  // HBM to and from Vector SRAM
+  StreamedProduct streamed_weights;            // M_TMV of a weight tile as it lies in HBM; or null
   // The same under rs-mx, in the order weight, matrix KV, activation, vector KV; else none.
   std::vector<RsDecoder> rs_decoders;
 };
@@ -120,7 +123,7 @@ class PreparedProgram {
 /// One run: the machine, its program, and scratch space that is reused by every instruction.
 struct Execution {
   Execution(Machine& m, const PreparedProgram& p, const RunOptions& options);
-  ~Execution() { settle(); }
+  ~Execution() { shown.settle(); }
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
@@ -132,6 +135,7 @@ struct Execution {
 
   TileCache* tile_cache = nullptr;  // null: every prefetch decodes into Matrix SRAM
   ShownTiles shown;                 // what Matrix SRAM holds without a copy
+  bool streams = false;             // products may be taken from HBM's bytes
 
   bool faulted = false;
   Trap fault;  // valid when faulted
@@ -163,24 +167,31 @@ struct Execution {
     return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
   }
   /// For reading inside the tile that `element` lies in.
-  [[nodiscard]] const std::uint8_t* mram(std::uint64_t element) const {
-    if (const CachedTile* tile = shown.at(program.tile_divisor.quotient(element))) {
+  [[nodiscard]] const std::uint8_t* mram(std::uint64_t element) {
+    const std::uint64_t place = program.tile_divisor.quotient(element);
+    if (const CachedTile* tile = shown.cached(place)) {
       return tile->rows + program.tile_divisor.modulo(element) * program.matrix_bytes;
     }
+    if (shown.streamed(place) != nullptr) [[unlikely]]
+      shown.settle(place);
     return machine.mram.data() + element * program.matrix_bytes;
   }
   /// The whole tile that `element` lies in, transposed, where that is at hand; else null.
   [[nodiscard]] const std::uint8_t* mram_columns(std::uint64_t element) const {
-    CachedTile* tile = shown.at(program.tile_divisor.quotient(element));
+    CachedTile* tile = shown.cached(program.tile_divisor.quotient(element));
     return tile != nullptr ? tile_cache->columns(*tile) : nullptr;
   }
   /// Whether the tile that `element` lies in is known to hold no infinity and no NaN.
   [[nodiscard]] bool mram_is_finite(std::uint64_t element) const {
-    const CachedTile* tile = shown.at(program.tile_divisor.quotient(element));
+    const CachedTile* tile = shown.cached(program.tile_divisor.quotient(element));
     return tile != nullptr && tile->finite;
   }
-  /// Brings machine.mram up to date.
-  void settle() { shown.settle(machine.mram, program.tile_elements * program.matrix_bytes); }
+  /// The tile that `element` lies in as bytes of HBM, where a product of it costs least; else null.
+  [[nodiscard]] StreamedTile* mram_bytes(std::uint64_t element) {
+    StreamedTile* tile = shown.streamed(program.tile_divisor.quotient(element));
+    // A tile that is used again is worth decoding.
+    return tile != nullptr && tile->uses++ == 0 ? tile : nullptr;
+  }
 
   /// A whole row of Vector SRAM: a multiple of VLEN, inside.
   void require_row(std::uint64_t address, const char* operand) {

@@ -129,7 +129,7 @@ ProductShape product_shape(const Execution& x, std::size_t rows, std::size_t col
 }
 
 template <bool kTransposed>
-void multiply(const Execution& x, const ProductShape& shape, const float* a, std::size_t a_stride,
+void multiply(Execution& x, const ProductShape& shape, const float* a, std::size_t a_stride,
               const TileSlice& slice, float* out, std::size_t out_stride) {
   const auto& p = x.program;
   const auto product = kTransposed ? p.matrix->product_transposed : p.matrix->product;

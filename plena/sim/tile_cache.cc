@@ -142,7 +142,7 @@ bool TileCache::attach(Machine& machine, const PreparedProgram& program) {
 void TileCache::lay_out(const Kind& kind) {
   tiles_.clear();
   buckets_.clear();
-  taken_ = hand_ = room_ = 0;
+  taken_ = hand_ = room_ = streaming_ = 0;
   kind_ = kind;
   tile_bytes_ = std::size_t{kind.mlen} * kind.mlen * storage_bytes(kind.format);
   auto storage = SparseMemory::reserve(bytes_ / tile_bytes_ * tile_bytes_, std::size_t{1} << 20);
@@ -177,21 +177,36 @@ CachedTile* TileCache::find(const TileSource& source) {
   return nullptr;
 }
 
-CachedTile* TileCache::admit(const TileSource& source) {
-  CachedTile* tile = nullptr;
-  if (std::uint8_t* rows = take_room()) {
-    tile = &tiles_.emplace_back();
-    tile->rows = rows;
-  } else {
-    if (++refused_ % kRefusals != 0) return nullptr;
-    tile = victim();
-    unlink(*tile);
-  }
+CachedTile* TileCache::admit(const TileSource& source, bool streams) {
+  CachedTile* tile = take_tile(streams);
+  if (tile == nullptr) return nullptr;
   tile->source = source;
+  tile->streams = streams;
+  streaming_ += streams ? 1 : 0;
   tile->columns_hold = false;
   tile->finite = true;  // so far: it has no rows
   CachedTile*& head = buckets_[bucket(source)];
   tile->next_in_bucket = std::exchange(head, tile);
+  return tile;
+}
+
+// A tile of its own or one that is no source's any more.
+CachedTile* TileCache::take_tile(bool streams) {
+  if (std::uint8_t* rows = take_room()) {
+    CachedTile& tile = tiles_.emplace_back();
+    tile.rows = rows;
+    return &tile;
+  }
+  if (streams) return nullptr;
+  CachedTile* tile = nullptr;
+  if (streaming_ != 0) {
+    tile = streaming_victim();
+    --streaming_;
+  } else {
+    if (++refused_ % kRefusals != 0) return nullptr;
+    tile = victim();
+  }
+  unlink(*tile);
   return tile;
 }
 
@@ -201,6 +216,15 @@ CachedTile* TileCache::victim() {
     CachedTile& tile = tiles_[hand_];
     hand_ = hand_ + 1 == tiles_.size() ? 0 : hand_ + 1;
     if (!std::exchange(tile.used, false)) return &tile;
+  }
+}
+
+// There is one.
+CachedTile* TileCache::streaming_victim() {
+  while (true) {
+    CachedTile& tile = tiles_[hand_];
+    hand_ = hand_ + 1 == tiles_.size() ? 0 : hand_ + 1;
+    if (tile.streams) return &tile;
   }
 }
 
@@ -260,23 +284,6 @@ const std::uint8_t* TileCache::columns(CachedTile& tile) {
   kernels_->transpose(tile.rows, tile.columns, kind_.mlen);
   tile.columns_hold = true;
   return tile.columns;
-}
-
-void ShownTiles::copy(std::uint64_t place, SparseMemory& mram, std::size_t tile_bytes) {
-  std::memcpy(mram.writable(place * tile_bytes, tile_bytes), tiles_[place]->rows, tile_bytes);
-  hide(place);
-}
-
-void ShownTiles::settle(const CachedTile& tile, SparseMemory& mram, std::size_t tile_bytes) {
-  for (std::size_t place = 0; tile.shown != 0; ++place) {
-    if (tiles_[place] == &tile) copy(place, mram, tile_bytes);
-  }
-}
-
-void ShownTiles::settle(SparseMemory& mram, std::size_t tile_bytes) {
-  for (std::size_t place = 0; shown_ != 0; ++place) {
-    if (tiles_[place] != nullptr) copy(place, mram, tile_bytes);
-  }
 }
 
 }  // namespace plena

@@ -45,7 +45,8 @@ struct CachedTile {
   bool columns_hold = false;        // `columns` is the transpose of `rows`
   bool finite = false;              // no infinity or NaN in it; false may be wrong
   bool used = false;                // since the search for a victim last passed by
-  std::uint32_t shown = 0;          // places of Matrix SRAM that show it (ShownTiles)
+  bool streams = false;             // its products can be taken from HBM nearly as well
+  std::uint32_t shown = 0;          // places of Matrix SRAM that show it (shown_tiles.h)
   std::uint64_t current_at = 0;     // time of HBM's stamps when `rows` was last right
   CachedTile* next_in_bucket = nullptr;
 };
@@ -67,8 +68,9 @@ class TileCache {
   CachedTile* find(const TileSource& source);
 
   /// A tile to fill for a source that was not found, or null. It may have been another source's,
-  /// whose bytes it still holds.
-  CachedTile* admit(const TileSource& source);
+  /// whose bytes it still holds. A tile that `streams` has to do without where there is no room
+  /// left, and makes room for one that does not.
+  CachedTile* admit(const TileSource& source, bool streams = false);
 
   /// The rows of a tile that may have changed in HBM since it was right.
   [[nodiscard]] TileRows stale_rows(const CachedTile& tile) const;
@@ -96,6 +98,8 @@ class TileCache {
   [[nodiscard]] bool all_finite(const CachedTile& tile, TileRows rows) const;
   std::uint8_t* take_room();
   CachedTile* victim();
+  CachedTile* streaming_victim();
+  CachedTile* take_tile(bool streams);
   [[nodiscard]] std::size_t bucket(const TileSource& source) const;
   void unlink(const CachedTile& tile);
 
@@ -111,44 +115,7 @@ class TileCache {
   std::vector<CachedTile*> buckets_;  // a power of two of them
   std::size_t hand_ = 0;              // of the clock that looks for a victim
   std::uint32_t refused_ = 0;
-};
-
-/// Places of Matrix SRAM that hold a cached tile without a copy of it: each reads as the tile does
-/// until it is loaded again. Whoever reads machine.mram needs settle() first.
-class ShownTiles {
- public:
-  /// For `places` tiles; none where everything is to be copied at once.
-  void resize(std::size_t places) { tiles_.assign(places, nullptr); }
-
-  [[nodiscard]] CachedTile* at(std::uint64_t place) const {
-    return place < tiles_.size() ? tiles_[place] : nullptr;
-  }
-  [[nodiscard]] bool can_show(std::uint64_t place) const { return place < tiles_.size(); }
-
-  void show(std::uint64_t place, CachedTile& tile) {
-    hide(place);
-    tiles_[place] = &tile;
-    ++tile.shown;
-    ++shown_;
-  }
-  /// The place is about to be written as a whole.
-  void hide(std::uint64_t place) {
-    if (CachedTile* tile = at(place)) {
-      --tile->shown;
-      --shown_;
-      tiles_[place] = nullptr;
-    }
-  }
-  /// Copies `tile`, which is about to change, to all places that show it.
-  void settle(const CachedTile& tile, SparseMemory& mram, std::size_t tile_bytes);
-  /// Copies everything.
-  void settle(SparseMemory& mram, std::size_t tile_bytes);
-
- private:
-  void copy(std::uint64_t place, SparseMemory& mram, std::size_t tile_bytes);
-
-  std::vector<CachedTile*> tiles_;  // by place; null: machine.mram holds it
-  std::size_t shown_ = 0;
+  std::size_t streaming_ = 0;  // tiles that stream
 };
 
 }  // namespace plena

@@ -1,0 +1,150 @@
+// Products of tiles that were never decoded are those of tiles that were, state for state: random
+// programs that load weights, multiply, and store over the bytes that Matrix SRAM still shows.
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "plena/numerics/streamed_product.h"
+#include "plena/sim/rs_fixture.h"
+#include "plena/sim/tile_cache.h"
+
+namespace plena {
+namespace {
+
+constexpr std::uint32_t kSide = 64;
+constexpr std::uint32_t kTileElements = kSide * kSide;
+constexpr std::uint32_t kScales = 1 << 15;  // byte of HBM
+constexpr std::uint32_t kHbmBytes = 1 << 16;
+constexpr std::uint32_t kRows = 32;
+
+Settings settings_of(const DataType& weights) {
+  Settings settings = tiny_settings();
+  settings.mlen = settings.vlen = kSide;
+  settings.hlen = 16;
+  settings.blen = 4;
+  settings.matrix_sram_size = 3 * kSide;
+  settings.vector_sram_size = kRows;
+  settings.hbm_m_prefetch_amount = kSide;
+  settings.hbm_size = kHbmBytes;
+  settings.hbm_m_weight_type = settings.hbm_m_kv_type = weights;
+  settings.hbm_v_act_type = settings.hbm_v_kv_type = weights;
+  return settings;
+}
+
+class RandomProgram {
+ public:
+  explicit RandomProgram(unsigned seed) : random_(seed) {
+    set(9, kScales);
+    words_.push_back(encode({.op = Op::C_SET_SCALE_REG, .rd = 9}));
+    set(9, kSide);
+    words_.push_back(encode({.op = Op::C_SET_STRIDE_REG, .rd = 9}));
+    words_.push_back(encode({.op = Op::C_SET_ADDR_REG, .rd = 1, .rs1 = 0, .rs2 = 0}));
+  }
+
+  std::vector<std::uint32_t> words(int steps) {
+    for (int i = 0; i < steps; ++i) emit_step();
+    return std::move(words_);
+  }
+
+ private:
+  std::uint32_t pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+  void set(std::uint8_t reg, std::uint32_t value) {
+    words_.push_back(encode({.op = Op::S_ADDI_INT, .rd = reg, .rs1 = 0, .imm = value}));
+  }
+
+  void emit_step() {
+    const std::uint32_t tile = pick(3) * kTileElements;
+    const std::uint32_t row = pick(kRows - 4) * kSide;
+    set(1, tile);
+    set(2, row);
+    set(3, pick(12) * (kTileElements / 4));  // of HBM: tiles that overlap
+    const bool strided = pick(2) != 0;
+    switch (pick(8)) {
+      case 0:
+      case 1:
+        return add({.op = Op::H_PREFETCH_M, .rd = 1, .rs1 = 3, .rs2 = 1, .order = strided});
+      case 2:
+        return add({.op = Op::H_STORE_V, .rd = 2, .rs1 = 3, .rs2 = 1, .order = strided});
+      case 3:
+        add({.op = Op::M_MV, .rs1 = 2, .rs2 = 1});
+        return add({.op = Op::M_MV_WO, .rd = 2});
+      case 4:
+        add({.op = Op::M_TMM, .rs1 = 2, .rs2 = 1});
+        return add({.op = Op::M_MM_WO, .rd = 2});
+      default:
+        add({.op = Op::M_TMV, .rs1 = 2, .rs2 = 1});
+        if (pick(3) != 0) add({.op = Op::M_MV_WO, .rd = 2});
+    }
+  }
+  void add(const Instruction& i) { words_.push_back(encode(i)); }
+
+  std::mt19937 random_;
+  std::vector<std::uint32_t> words_;
+};
+
+// Weights and rows of ordinary size; every eighth seed has some that no short cut may take.
+void fill(Machine& machine, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::uint8_t> bytes(kHbmBytes);
+  const bool plain = !machine.settings.hbm_m_weight_type.is_mx();
+  for (std::uint32_t i = 0; i < kHbmBytes; ++i) {
+    const auto byte = static_cast<std::uint8_t>(random());
+    bytes[i] = i >= kScales && !plain ? 120 + byte % 8 : byte & 0xBE;
+    if (seed % 8 == 7 && random() % 2000 == 0) bytes[i] = 0xFF;
+  }
+  ASSERT_TRUE(machine.write_elements(MemoryKind::Hbm, 0, bytes));
+  std::vector<std::uint8_t> rows(kRows * kSide * 2);
+  for (std::size_t i = 0; i < rows.size(); i += 2) {
+    const std::uint16_t bits = f32_to_bf16(static_cast<float>(random() % 64) / 64 - 0.5F);
+    std::memcpy(&rows[i], &bits, 2);
+  }
+  ASSERT_TRUE(machine.write_elements(MemoryKind::Vram, 0, rows));
+}
+
+std::uint64_t run_past_traps(Machine& machine, const PreparedProgram& program,
+                             const RunOptions& options) {
+  std::uint64_t traps = 0;
+  while (run(machine, program, options).trap) {
+    ++traps;
+    ++machine.pc;
+  }
+  return traps;
+}
+
+class StreamedTiles : public testing::TestWithParam<const char*> {};
+
+TEST_P(StreamedTiles, GiveTheStateOfDecodedOnes) {
+  const Settings settings = settings_of(*DataType::parse(GetParam()));
+  if (streamed_product(settings.hbm_m_weight_type, kBf16, kSide, settings.blen) == nullptr)
+    GTEST_SKIP() << "this processor's target multiplies decoded tiles only";
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    const auto program = *prepare(RandomProgram(seed).words(150), settings, {});
+    Machine decoded = std::move(*Machine::create(settings));
+    Machine streamed = std::move(*Machine::create(settings));
+    fill(decoded, seed);
+    fill(streamed, seed);
+    TileCache cache(seed % 3 * kTileElements * 2);  // no tile, one, two
+
+    const auto traps = run_past_traps(decoded, *program, {.fuse = false});
+    EXPECT_EQ(run_past_traps(streamed, *program, {.tile_cache = seed % 3 ? &cache : nullptr}),
+              traps);
+
+    EXPECT_EQ(streamed.retired, decoded.retired);
+    EXPECT_TRUE(streamed.vram == decoded.vram);
+    EXPECT_TRUE(streamed.mram == decoded.mram);
+    EXPECT_TRUE(streamed.hbm == decoded.hbm);
+    ASSERT_EQ(streamed.array.row.size(), decoded.array.row.size());
+    EXPECT_EQ(std::memcmp(streamed.array.row.data(), decoded.array.row.data(),
+                          decoded.array.row.size() * sizeof(float)),
+              0);
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, StreamedTiles,
+                         testing::Values("mxfp8_e4m3", "mxfp8_e4m3:block32", "bf16"),
+                         [](const auto& test) { return "Type" + std::to_string(test.index); });
+
+}  // namespace
+}  // namespace plena
