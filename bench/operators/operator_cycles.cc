@@ -63,7 +63,7 @@ Result<Json> run_case(const Json& json) {
   auto loaded = load_settings(json.at("settings").get<std::string>(), json.value("mode", ""));
   if (!loaded) return forward_error(loaded);
   const OperatorShape shape = read_shape(json);
-  const OperatorGraph wanted(shape, loaded->settings.mlen);
+  const OperatorGraph wanted(shape, loaded->settings);
   auto image = compile(wanted.graph(), {.settings = loaded->settings, .block = shape.rows});
   if (!image) return forward_error(image);
   auto session = Session::create(*image);

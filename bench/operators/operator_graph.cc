@@ -20,7 +20,7 @@ Value dense(std::string name, std::uint32_t width) {
 
 }  // namespace
 
-OperatorGraph::OperatorGraph(const OperatorShape& shape, std::uint32_t mlen) : shape_(shape) {
+OperatorGraph::OperatorGraph(const OperatorShape& shape, const Settings& settings) : shape_(shape) {
   graph_.rows_in_order = true;
   graph_.context = shape.rows;
   graph_.residual = kInput;
@@ -40,7 +40,7 @@ OperatorGraph::OperatorGraph(const OperatorShape& shape, std::uint32_t mlen) : s
       build_norm();
       break;
     case OperatorKind::Attention:
-      build_attention(mlen);
+      build_attention(settings);
       break;
   }
   graph_.head_order = plain_order(graph_.heads.head_dim);
@@ -181,16 +181,23 @@ void OperatorGraph::build_norm() {
 
 // Every position sees every other. Rows start as [q, k, v] in the lanes that attention reads, so
 // that storing K and V counts, too.
-void OperatorGraph::build_attention(std::uint32_t mlen) {
+void OperatorGraph::build_attention(const Settings& settings) {
   const HeadShape& heads = shape_.heads;
   const std::size_t dim = heads.head_dim;
   const std::size_t rows = shape_.rows;
   graph_.heads = heads;
-  const auto layout = lay_out_heads(heads, mlen).value();
   const auto order = plain_order(heads.head_dim);
-  const LaneMap queries = query_lanes(heads, layout, order, mlen);
-  const LaneMap keys = key_lanes(heads, layout, order, mlen);
-  shape_.inputs = static_cast<std::uint32_t>(queries.size() + 2 * keys.size());
+  LaneMap queries;
+  LaneMap keys;
+  // Rows are as wide as the layout makes them, and the layout follows from how wide they are.
+  for (std::uint32_t before = 0; before != shape_.inputs || before == 0;) {
+    before = shape_.inputs;
+    const auto layout =
+        lay_out_heads(heads, settings.mlen, settings.blen, {before, shape_.rows}).value();
+    queries = query_lanes(heads, layout, order, settings.mlen);
+    keys = key_lanes(heads, layout, order, settings.mlen);
+    shape_.inputs = static_cast<std::uint32_t>(queries.size() + 2 * keys.size());
+  }
   width_ = static_cast<std::uint32_t>(queries.size());
   graph_.values = {{"q, k, v", Layout::Qkv, 0}, {"y", Layout::Outputs, 0}};
 

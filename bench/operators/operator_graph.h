@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plena/compiler/graph.h"
+#include "plena/config/settings.h"
 
 namespace plena::bench {
 
@@ -26,8 +27,8 @@ struct OperatorShape {
 /// A graph that points into the tensors kept here; not to be moved.
 class OperatorGraph {
  public:
-  /// `mlen` decides how attention's heads lie in the rows it starts from.
-  OperatorGraph(const OperatorShape& shape, std::uint32_t mlen);
+  /// The settings decide how attention's heads lie in the rows it starts from.
+  OperatorGraph(const OperatorShape& shape, const Settings& settings);
   OperatorGraph(const OperatorGraph&) = delete;
   OperatorGraph& operator=(const OperatorGraph&) = delete;
 
@@ -45,7 +46,7 @@ class OperatorGraph {
   void build_linear();
   void build_feed_forward();
   void build_norm();
-  void build_attention(std::uint32_t mlen);
+  void build_attention(const Settings& settings);
 
   OperatorShape shape_;
   Graph graph_;

@@ -79,23 +79,25 @@ class TileProductLoops {
       e_.copy(*walk, product_.y);
     }
     const Gp y = walk ? Gp(*walk) : product_.y;
+    const Operands operands(*this, column);
     Loop loop(e_, turns, "outputs");
     for (std::uint64_t i = 0; i < copies; ++i) {
-      multiply(column);
+      multiply(operands, column);
       e_.emit(Op::M_MM_WO, {y, i * blen_});
     }
     if (walk) e_.advance(*walk, copies * blen_);
   }
 
   void emit_placed_columns(Gp column) const {
+    const Operands operands(*this, column);
     std::uint64_t skipped = 0;
     for (const std::uint64_t place : product_.places) {
       if (place == kNoPlace) {
         skipped += column_stride_;
         continue;
       }
-      if (skipped != 0) e_.advance(column, std::exchange(skipped, 0));
-      multiply(column);
+      if (skipped != 0) operands.skip(column, std::exchange(skipped, 0));
+      multiply(operands, column);
       if (place <= kImm18Max) {
         e_.emit(Op::M_MM_WO, {product_.y, place});
         continue;
@@ -106,17 +108,46 @@ class TileProductLoops {
     }
   }
 
+  // What walks through the inputs of BLEN outputs. It starts on the next ones while the array is at
+  // work on these, so that a write-out is followed by a product at once.
+  class Operands {
+   public:
+    Operands(const TileProductLoops& loops, Gp column) : loops_(loops) {
+      if (loops.product_.inputs == 1) return;
+      x.emplace(loops.e_, "input");
+      tile.emplace(loops.e_, "its tile");
+      start(column);
+    }
+    void start(Gp column) const {
+      if (x) {
+        loops_.e_.copy(*x, loops_.product_.x);
+        loops_.e_.copy(*tile, column);
+      }
+      loops_.e_.advance(column, loops_.column_stride_);
+    }
+    void skip(Gp column, std::uint64_t elements) const {
+      if (tile) loops_.e_.advance(*tile, elements);
+      loops_.e_.advance(column, elements);
+    }
+
+    std::optional<HeldGp> x;
+    std::optional<HeldGp> tile;
+
+   private:
+    const TileProductLoops& loops_;
+  };
+
   // BLEN outputs of BLEN tokens into the array; moves `column` on to the next ones.
-  void multiply(Gp column) const {
+  void multiply(const Operands& operands, Gp column) const {
     if (product_.inputs == 1) {
       multiply(product_.x, column);
-      return e_.advance(column, column_stride_);
+    } else {
+      multiply_inputs(*operands.x, *operands.tile);
     }
-    HeldGp x(e_, "input");
-    HeldGp tile(e_, "its tile");
-    e_.copy(x, product_.x);
-    e_.copy(tile, column);
-    e_.advance(column, column_stride_);
+    operands.start(column);
+  }
+
+  void multiply_inputs(Gp x, Gp tile) const {
     const std::uint64_t copies = abreast(product_.inputs, std::min(product_.inputs, kMostProducts));
     Loop loop(e_, product_.inputs / copies, "inputs");
     for (std::uint64_t i = 0; i < copies; ++i) {
