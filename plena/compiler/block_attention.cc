@@ -73,7 +73,7 @@ void fetch(const BlockContext& context, Gp to) {
   }
 }
 
-void clear_rows(const BlockContext& context, std::uint64_t first, std::uint64_t rows) {
+void fill_rows(const BlockContext& context, std::uint64_t first, std::uint64_t rows, Fp value) {
   Emitter& e = context.emitter;
   const std::uint64_t copies = abreast(rows, kRowsAbreast);
   const RowsAbreast row(context, copies, "rows to clear");
@@ -82,7 +82,7 @@ void clear_rows(const BlockContext& context, std::uint64_t first, std::uint64_t 
   e.set(zeros, context.row(context.plan.selectors), "zeros");
   Loop loop(e, rows / copies, "rows");
   for (std::uint64_t i = 0; i < copies; ++i) {
-    e.emit(Op::V_ADD_VF, {row[i], zeros, kZeroFp, kAllLanes});
+    e.emit(Op::V_ADD_VF, {row[i], zeros, value, kAllLanes});
   }
   row.advance();
 }
@@ -91,11 +91,16 @@ void clear_rows(const BlockContext& context, std::uint64_t first, std::uint64_t 
 void clear_sums(const BlockContext& context, const AttentionOp& op) {
   const HeadLayout& heads = context.tiled.heads;
   const std::uint64_t tokens = context.block.tokens;
-  clear_rows(context, context.rows(op.to), heads.query_rows() * tokens);
-  clear_rows(context, context.rows(context.block.denominators),
-             std::uint64_t{heads.tiles} * heads.groups * tokens);
-  clear_rows(context, context.rows(context.block.weighted), heads.groups * heads.span * tokens);
-  clear_rows(context, context.rows(context.block.weights), heads.groups * tokens);
+  const auto clear = [&](std::uint64_t first, std::uint64_t rows) {
+    fill_rows(context, first, rows * tokens, kZeroFp);
+  };
+  clear(context.rows(op.to), heads.query_rows());
+  clear(context.rows(context.block.denominators), std::uint64_t{heads.tiles} * heads.groups);
+  clear(context.rows(context.block.weighted), std::uint64_t{heads.groups} * heads.span);
+  clear(context.rows(context.block.weights), heads.groups);
+  HeldFp one(context.emitter, "1");
+  context.constants.load(context.emitter, one, 1.0F, "1");
+  fill_rows(context, context.rows(context.block.quotients), tokens, one);
 }
 
 void start_tiles(const BlockContext& context, const AttentionOp& op) {

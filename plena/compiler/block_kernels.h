@@ -69,6 +69,10 @@ struct TileProduct {
 inline constexpr std::uint64_t kNoPlace = UINT64_MAX;
 void emit_tile_product(const BlockContext& context, const TileProduct& product);
 
+/// The places of BLEN lanes each of one row where any lane of `lanes` is in use, in order.
+std::vector<std::uint64_t> places_in_use(const BlockContext& context,
+                                         std::span<const std::uint32_t> lanes);
+
 /// How many of `count` equal steps stand next to each other in a loop: as many as divide it, up to
 /// `most`.
 inline std::uint64_t abreast(std::uint64_t count, std::uint64_t most) {

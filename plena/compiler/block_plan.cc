@@ -43,6 +43,7 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
   const std::uint64_t sums = std::uint64_t{heads.groups} * block.tokens;
   block.weighted = plan.vram.place("weighted sums of V", sums * heads.span);
   block.weights = plan.vram.place("sums of weights", sums);
+  block.quotients = plan.vram.place("1 / sums of weights", block.tokens);
   block.denominators = plan.vram.place("denominators", sums * heads.tiles);
 }
 

@@ -44,13 +44,14 @@ struct BlockPlan {
   Block scores;                  // [context tiles and one more at either end][score_rows]
   std::uint64_t score_rows = 0;  // [heads of a K tile][rows_per_head], and a few
   std::uint64_t rows_per_head = 0;
-  Block weighted;       // [groups][span][tokens] weighted sums of one tile of V
-  Block weights;        // [groups][tokens] sums of weights in the first lanes of each head's
-  Block denominators;   // [K tiles][groups][tokens] the same, of all tiles
-  Block mask;           // [tokens] 0 up to the token's position in its tile, else very negative
-  Block first_lane;     // [1] 0 in the first lane, else very negative
-  Block position_rows;  // [tokens] as MemoryPlan::position_rows
-  Block staged;         // [tokens][staged_rows] embeddings as they are fetched
+  Block weighted;      // [groups][span][tokens] weighted sums of one tile of V
+  Block weights;       // [groups][tokens] sums of weights in the first lanes of each head's
+  Block denominators;  // [K tiles][groups][tokens] the same, of all tiles
+  Block quotients;     // [tokens] 1 / sums of weights in all lanes of a head; 1 where there is none
+  Block mask;          // [tokens] 0 up to the token's position in its tile, else very negative
+  Block first_lane;    // [1] 0 in the first lane, else very negative
+  Block position_rows;            // [tokens] as MemoryPlan::position_rows
+  Block staged;                   // [tokens][staged_rows] embeddings as they are fetched
   std::uint64_t staged_rows = 0;  // that whole transfers of one embedding take
   Block scratch;                  // [3][kRowsAbreast]
 

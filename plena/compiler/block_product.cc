@@ -66,8 +66,6 @@ class BlockProductLoops {
     finish();
   }
 
-  [[nodiscard]] bool whole_outputs() const { return part_ == product_.input_tiles; }
-
  private:
   [[nodiscard]] std::uint64_t slot(unsigned index) const {
     return (context_.block.pool.first + index * (part_ + slack_)) * tile_elements_;
@@ -192,8 +190,9 @@ class BlockProductLoops {
   std::uint64_t slack_;  // tiles that a transfer fetches too far
 };
 
-// For each query row of the weights where its outputs go among the packed rows.
-std::vector<std::vector<std::uint64_t>> query_places(const BlockContext& context) {
+// For each row of the weights of q, k and v where its outputs go: queries among the packed rows,
+// keys and values behind them, lanes of nobody nowhere.
+std::vector<std::vector<std::uint64_t>> qkv_places(const BlockContext& context) {
   const TiledGraph& tiled = context.tiled;
   const std::uint32_t blen = context.settings.blen;
   std::vector<std::vector<std::uint64_t>> places;
@@ -204,6 +203,17 @@ std::vector<std::vector<std::uint64_t>> query_places(const BlockContext& context
       columns.push_back(place ? place->row * context.tile_rows() + place->lane : kNoPlace);
     }
   }
+  std::uint64_t row = context.block.query_rows;
+  for (const Layout layout : {Layout::Keys, Layout::Values}) {
+    const LaneMap lanes = tiled.lanes(layout, 0);
+    for (std::size_t first = 0; first < lanes.size(); first += tiled.mlen, ++row) {
+      auto& columns =
+          places.emplace_back(places_in_use(context, std::span(lanes).subspan(first, tiled.mlen)));
+      for (std::uint64_t& place : columns) {
+        if (place != kNoPlace) place += row * context.tile_rows();
+      }
+    }
+  }
   return places;
 }
 
@@ -212,14 +222,9 @@ std::vector<std::vector<std::uint64_t>> query_places(const BlockContext& context
 void emit_block_product(const BlockContext& context, const LayerKind& kind, const ProductOp& op) {
   std::string name;
   std::uint64_t output_tiles = 0;
-  bool packed = false;
   for (const MatrixUse& use : op.matrices) {
     name += (name.empty() ? "" : "_") + std::string(matrix_role_name(use.role));
-    if (use.role == MatrixRole::Query && !context.block.packing.empty()) {
-      packed = true;
-    } else {
-      output_tiles += context.tiled.rows(use.outputs, use.width);
-    }
+    output_tiles += context.tiled.rows(use.outputs, use.width);
   }
   const RegionScope region(context.emitter, name);
   BlockProduct product{.inputs = context.rows(op.from),
@@ -227,10 +232,9 @@ void emit_block_product(const BlockContext& context, const LayerKind& kind, cons
                        .output_tiles = output_tiles,
                        .outputs = {context.rows(op.to)},
                        .add = op.add};
-  if (packed) {
-    BlockProductLoops(context, product).emit_placed(query_places(context));
-    product.outputs = {context.rows(op.to, context.block.query_rows)};
-    if (output_tiles == 0) return;
+  const bool qkv = context.tiled.graph->values[op.to].layout == Layout::Qkv;
+  if (qkv && !context.block.packing.empty()) {
+    return BlockProductLoops(context, product).emit_placed(qkv_places(context));
   }
   if (op.bias) {
     product.bias =

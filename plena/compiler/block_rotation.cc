@@ -99,9 +99,10 @@ void emit_block_rotation(const BlockContext& context, const RotateOp& op) {
     return turn.emit(context.rows(op.qkv), std::uint64_t{heads.query_rows()} + heads.key_rows(),
                      {});
   }
-  const auto places = lanes_in_use(context);
-  turn.emit(context.rows(op.qkv), context.block.query_rows, places);
-  turn.emit(context.rows(op.qkv, context.block.query_rows), heads.key_rows(), {});
+  turn.emit(context.rows(op.qkv), context.block.query_rows, lanes_in_use(context));
+  const LaneMap keys = context.tiled.lanes(Layout::Keys, 0);
+  turn.emit(context.rows(op.qkv, context.block.query_rows), heads.key_rows(),
+            places_in_use(context, std::span(keys).first(context.tiled.mlen)));
 }
 
 void emit_block_soft_cap(const BlockContext& context, const SoftCapOp& op) {

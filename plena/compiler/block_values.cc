@@ -183,8 +183,13 @@ class BlockValues {
       HeldGp tile(e_, "first lanes to slots");
       HeldGp spread(e_, "sums in all lanes");
       e_.set(tile, context_.tile(context_.block.spread), "first lanes to slots");
-      e_.set(spread, context_.rows(context_.block.partials), "sums in all lanes");
-      emit_tile_product(context_, {.x = sums, .tile = tile, .y = spread, .transposed = false});
+      e_.set(spread, context_.rows(context_.block.quotients), "sums in all lanes");
+      std::vector<std::uint64_t> places;  // of heads that share a row
+      if (layout_.span == 1) {
+        places = places_in_use(context_, context_.tiled.lanes(Layout::Head, 0));
+      }
+      emit_tile_product(
+          context_, {.x = sums, .tile = tile, .y = spread, .transposed = false, .places = places});
     }
     divide_rows(outputs);
   }
@@ -193,7 +198,7 @@ class BlockValues {
   void divide_rows(Gp outputs) const {
     const std::uint64_t copies = abreast(context_.block.tokens, kRowsAbreast);
     const RowsAbreast spread(context_, copies, "sums in all lanes");
-    spread.set(context_.rows(context_.block.partials));
+    spread.set(context_.rows(context_.block.quotients));
     {
       Loop tokens(e_, context_.block.tokens / copies, "tokens");
       for (std::uint64_t i = 0; i < copies; ++i) {
@@ -204,7 +209,7 @@ class BlockValues {
     const RowsAbreast output(context_, copies, "outputs");
     output.set(outputs);
     Loop rows(e_, layout_.span, "rows of a head");
-    spread.set(context_.rows(context_.block.partials));
+    spread.set(context_.rows(context_.block.quotients));
     {
       Loop tokens(e_, context_.block.tokens / copies, "tokens");
       for (std::uint64_t i = 0; i < copies; ++i) {

@@ -6,7 +6,7 @@ namespace plena {
 
 namespace {
 
-// Biases and norms of queries have the lanes of unpacked rows.
+// Biases and norms of queries have the lanes of unpacked rows; q, k and v are one product.
 bool queries_come_bare(const Graph& graph) {
   for (const LayerKind& kind : graph.kinds) {
     for (const Operator& op : kind.operators) {

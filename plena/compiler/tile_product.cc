@@ -47,7 +47,7 @@ class TileProductLoops {
  private:
   [[nodiscard]] bool few_inputs() const {
     return product_.inputs > 1 && product_.inputs <= kFewInputs && product_.places.empty() &&
-           columns_ * product_.inputs <= kFewInputs * kMostProducts;
+           columns_ * product_.inputs <= 4 * kMostProducts;
   }
 
   // All outputs of a tile whose inputs have pointers of their own.
@@ -172,6 +172,18 @@ class TileProductLoops {
 };
 
 }  // namespace
+
+std::vector<std::uint64_t> places_in_use(const BlockContext& context,
+                                         std::span<const std::uint32_t> lanes) {
+  std::vector<std::uint64_t> places;
+  const std::uint32_t blen = context.settings.blen;
+  for (std::size_t lane = 0; lane < lanes.size(); lane += blen) {
+    const bool used = std::ranges::any_of(lanes.subspan(lane, blen),
+                                          [](std::uint32_t l) { return l != kPadding; });
+    places.push_back(used ? lane : kNoPlace);
+  }
+  return places;
+}
 
 void emit_tile_product(const BlockContext& context, const TileProduct& product) {
   TileProductLoops(context, product).emit();
