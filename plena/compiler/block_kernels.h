@@ -80,6 +80,25 @@ inline std::uint64_t abreast(std::uint64_t count, std::uint64_t most) {
   return most;
 }
 
+/// Consecutive rows from where a pointer stands on, which stays.
+class RowsFrom {
+ public:
+  RowsFrom(const BlockContext& context, Gp first, std::uint64_t rows, std::string_view what)
+      : first_(first) {
+    for (std::uint64_t i = 1; i < rows; ++i) {
+      context.emitter.offset(others_.emplace_back(context.emitter, what), first,
+                             i * context.settings.vlen);
+    }
+  }
+  [[nodiscard]] Gp operator[](std::uint64_t row) const {
+    return row == 0 ? first_ : Gp(others_[row - 1]);
+  }
+
+ private:
+  Gp first_;
+  std::deque<HeldGp> others_;
+};
+
 /// Pointers to a few consecutive rows, so that none waits for another's advance.
 class RowsAbreast {
  public:

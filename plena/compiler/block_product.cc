@@ -3,6 +3,7 @@
 // half of the pool.
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct BlockProduct {
   std::vector<std::uint64_t> outputs;  // addresses of first rows; output tiles go there in turn
   std::optional<std::uint64_t> bias;   // address of its first row, in the order of the weights
   bool add = false;
+  // What follows for BLEN tokens, given their rows of the first output's tile and of the last
+  // one's.
+  std::function<void(Gp first, Gp last)> finish{};
 };
 
 class BlockProductLoops {
@@ -45,7 +49,12 @@ class BlockProductLoops {
       OuterLoop outputs(e_, product_.output_tiles, context_.block.product_counter.first,
                         "output tiles");
       for (const std::uint64_t output : product_.outputs) {
-        emit_output_tile(current, output - product_.outputs[0]);
+        const bool last = output == product_.outputs.back();
+        if (last && product_.finish) {
+          emit_last_output(current, output - product_.outputs[0]);
+        } else {
+          emit_output_tile(current, output - product_.outputs[0]);
+        }
       }
       advance(context_.block.product_output, context_.tile_rows());
     }
@@ -65,6 +74,8 @@ class BlockProductLoops {
     }
     finish();
   }
+
+  [[nodiscard]] bool whole_outputs() const { return part_ == product_.input_tiles; }
 
  private:
   [[nodiscard]] std::uint64_t slot(unsigned index) const {
@@ -111,7 +122,8 @@ class BlockProductLoops {
   }
 
   // y = the sum of one step's inputs; moves x and y on to the next tile's rows.
-  void step(Gp current, Gp x, Gp y, std::span<const std::uint64_t> places = {}) const {
+  void step(Gp current, Gp x, Gp y, std::span<const std::uint64_t> places = {},
+            const std::function<void()>& finish = {}) const {
     {
       HeldGp at(e_, "slot to fill");
       if (two_slots_) {
@@ -121,8 +133,9 @@ class BlockProductLoops {
       }
       load(at);
     }
-    emit_tile_product(context_,
-                      {.x = x, .tile = current, .y = y, .inputs = part_, .places = places});
+    emit_tile_product(
+        context_,
+        {.x = x, .tile = current, .y = y, .inputs = part_, .places = places, .finish = finish});
     if (part_ > 1) e_.advance(x, (part_ - 1) * context_.tile_rows());
     if (two_slots_) swap(current, current);
   }
@@ -140,6 +153,20 @@ class BlockProductLoops {
     if (!product_.bias) return;
     add_up(offset, context_.block.product_bias);
     advance(context_.block.product_bias, vlen_);
+  }
+
+  // An output tile whose rows something else follows, with those of the first output.
+  void emit_last_output(Gp current, std::uint64_t offset) const {
+    HeldGp x(e_, "input");
+    HeldGp first(e_, "first output");
+    HeldGp y(e_, "output");
+    e_.set(x, product_.inputs, "input");
+    set_output(first, 0);
+    set_output(y, offset);
+    step(current, x, y, {}, [&] {
+      product_.finish(first, y);
+      e_.advance(first, context_.settings.blen * vlen_);
+    });
   }
 
   void emit_part(Gp current, Gp x, std::uint64_t offset, bool add) const {
@@ -243,24 +270,72 @@ void emit_block_product(const BlockContext& context, const LayerKind& kind, cons
   BlockProductLoops(context, product).emit();
 }
 
+// up(x) and, BLEN tokens at a time beside the products of the next ones, the activation.
+class GatedSilu {
+ public:
+  explicit GatedSilu(const BlockContext& context) : context_(context), e_(context.emitter) {}
+
+  // gate = silu(gate) * up with both negative (FeedForwardOp), of the BLEN tokens from there on.
+  void emit(Gp gate, Gp up) const {
+    const std::uint64_t blen = context_.settings.blen;
+    const std::uint64_t copies = abreast(blen, kRowsAbreast);
+    if (copies == blen) return emit_rows(gate, up, copies);
+    HeldGp g(e_, "gate");
+    HeldGp u(e_, "up");
+    e_.copy(g, gate);
+    e_.copy(u, up);
+    Loop loop(e_, blen / copies, "rows");
+    emit_rows(g, u, copies);
+    e_.advance(g, copies * context_.settings.vlen);
+    e_.advance(u, copies * context_.settings.vlen);
+  }
+
+ private:
+  // g u / (1 + exp g)
+  void emit_rows(Gp gate, Gp up, std::uint64_t copies) const {
+    const RowsFrom g(context_, gate, copies, "gate");
+    const RowsFrom u(context_, up, copies, "up");
+    HeldFp one(e_, "1");
+    context_.constants.load(e_, one, 1.0F, "1");
+    const auto each = [&](auto&& emit_row) {
+      for (std::uint64_t i = 0; i < copies; ++i) emit_row(i);
+    };
+    each([&](std::uint64_t i) { e_.emit(Op::V_MUL_VV, {u[i], u[i], g[i], kAllLanes}); });
+    each([&](std::uint64_t i) { e_.emit(Op::V_EXP_V, {g[i], g[i], kAllLanes}); });
+    each([&](std::uint64_t i) { e_.emit(Op::V_ADD_VF, {g[i], g[i], one, kAllLanes}); });
+    each([&](std::uint64_t i) { e_.emit(Op::V_RECI_V, {g[i], g[i], kAllLanes}); });
+    each([&](std::uint64_t i) { e_.emit(Op::V_MUL_VV, {g[i], g[i], u[i], kAllLanes}); });
+  }
+
+  const BlockContext& context_;
+  Emitter& e_;
+};
+
 void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
                              const FeedForwardOp& op) {
   const RegionScope region(context.emitter, "feed_forward");
   const std::uint64_t tiles = context.tiled.rows(op.to);
   const std::uint64_t vlen = context.settings.vlen;
+  const bool silu = op.gated && op.activation.kind == Activation::Silu;
+  const std::uint64_t gate = silu ? context.rows(op.to) : context.rows(context.block.gate);
   BlockProduct product{.inputs = context.rows(op.from),
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = tiles,
-                       .outputs = {context.rows(context.block.gate)}};
+                       .outputs = {gate}};
   if (op.gated) product.outputs.push_back(context.rows(context.block.up));
   if (op.bias) {
     product.bias =
         context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
   }
+  const GatedSilu activation(context);
+  if (silu && !op.bias && BlockProductLoops(context, product).whole_outputs()) {
+    product.finish = [&](Gp gates, Gp ups) { activation.emit(gates, ups); };
+  }
   BlockProductLoops(context, product).emit();
+  if (product.finish) return;
   emit_activation(context, op.activation, op.gated,
                   {.count = tiles * context.block.tokens,
-                   .gate = {context.rows(context.block.gate), vlen},
+                   .gate = {gate, vlen},
                    .up = {context.rows(context.block.up), vlen},
                    .to = {context.rows(op.to), vlen}});
 }

@@ -36,18 +36,23 @@ class BlockTurn {
     HeldGp x(e_, "q, k");
     HeldGp tile(e_, "permutation");
     HeldGp swapped(e_, "P x");
-    HeldGp angles(e_, "cosines of the first token");
+    std::optional<HeldGp> angles;
+    if (span_ > 1) angles.emplace(e_, "cosines of the first token");
     e_.set(x, first, "q, k");
     e_.set(tile, context_.tile(context_.plan.rotation), "P");
     Loop heads(e_, rows / span_, "heads");
-    e_.set(angles, first_angle_, "cosines");
+    if (angles) e_.set(*angles, first_angle_, "cosines");
     Loop loop(e_, span_, "rows of a head");
     e_.set(swapped, context_.rows(context_.block.rotated), "P x");
     {
       HeldGp cosines(e_, "cosines");
       HeldGp sines(e_, "sines");
-      e_.copy(cosines, angles);
-      e_.offset(sines, angles, span_ * vlen_, "sines");
+      if (angles) {
+        e_.copy(cosines, *angles);
+      } else {
+        e_.set(cosines, first_angle_, "cosines");
+      }
+      e_.offset(sines, cosines, span_ * vlen_, "sines");
       emit_tile_product(context_, {.x = x,
                                    .tile = tile,
                                    .y = swapped,
@@ -55,30 +60,39 @@ class BlockTurn {
                                    .places = places,
                                    .finish = [&] { turn(x, swapped, cosines, sines); }});
     }
-    step(context_, angles, vlen_, span_);
+    if (angles) e_.advance(*angles, vlen_);
   }
 
  private:
   // x = x cos + swapped sin for BLEN tokens; moves the angles on behind them.
   void turn(Gp x, Gp swapped, Gp cosines, Gp sines) const {
+    const std::uint64_t blen = context_.settings.blen;
+    // As many as there are registers for: a loop over them takes some itself.
+    const std::uint64_t most = span_ > 1 ? 1 : blen <= kRowsAbreast ? blen : 2;
+    const std::uint64_t copies = abreast(blen, most);
+    if (copies == blen) return turn_rows(x, swapped, cosines, sines, copies);
+    HeldGp row(e_, "q, k");
+    HeldGp other(e_, "P x");
+    e_.copy(row, x);
+    e_.copy(other, swapped);
+    Loop loop(e_, blen / copies, "rows");
+    turn_rows(row, other, cosines, sines, copies);
+    e_.advance(row, copies * vlen_);
+    e_.advance(other, copies * vlen_);
+  }
+
+  void turn_rows(Gp x, Gp swapped, Gp cosines, Gp sines, std::uint64_t copies) const {
     const std::uint64_t stored = context_.tables.positions.stored_rows() * vlen_;
-    HeldGp to(e_, "q, k");
-    HeldGp from(e_, "P x");
-    const auto each = [&](Gp row, Gp first, Gp factor) {
-      e_.copy(row, first);
-      for (std::uint32_t i = 0; i < context_.settings.blen; ++i) {
-        e_.emit(Op::V_MUL_VV, {row, row, factor, kAllLanes});
-        e_.advance(row, vlen_);
-        e_.advance(factor, stored);
-      }
-      e_.copy(row, first);
-    };
-    each(to, x, cosines);
-    each(from, swapped, sines);
-    for (std::uint32_t i = 0; i < context_.settings.blen; ++i) {
-      e_.emit(Op::V_ADD_VV, {to, to, from, kAllLanes});
-      e_.advance(to, vlen_);
-      e_.advance(from, vlen_);
+    const RowsFrom rows(context_, x, copies, "q, k");
+    const RowsFrom others(context_, swapped, copies, "P x");
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e_.emit(Op::V_MUL_VV, {rows[i], rows[i], cosines, kAllLanes});
+      e_.emit(Op::V_MUL_VV, {others[i], others[i], sines, kAllLanes});
+      e_.advance(cosines, stored);
+      e_.advance(sines, stored);
+    }
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e_.emit(Op::V_ADD_VV, {rows[i], rows[i], others[i], kAllLanes});
     }
   }
 
