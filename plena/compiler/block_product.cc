@@ -270,29 +270,17 @@ void emit_block_product(const BlockContext& context, const LayerKind& kind, cons
   BlockProductLoops(context, product).emit();
 }
 
-// up(x) and, BLEN tokens at a time beside the products of the next ones, the activation.
+// gate = silu(gate) * up with both negative (FeedForwardOp), for the BLEN tokens from there on.
 class GatedSilu {
  public:
   explicit GatedSilu(const BlockContext& context) : context_(context), e_(context.emitter) {}
 
-  // gate = silu(gate) * up with both negative (FeedForwardOp), of the BLEN tokens from there on.
-  void emit(Gp gate, Gp up) const {
-    const std::uint64_t blen = context_.settings.blen;
-    const std::uint64_t copies = abreast(blen, kRowsAbreast);
-    if (copies == blen) return emit_rows(gate, up, copies);
-    HeldGp g(e_, "gate");
-    HeldGp u(e_, "up");
-    e_.copy(g, gate);
-    e_.copy(u, up);
-    Loop loop(e_, blen / copies, "rows");
-    emit_rows(g, u, copies);
-    e_.advance(g, copies * context_.settings.vlen);
-    e_.advance(u, copies * context_.settings.vlen);
-  }
+  /// Whether there are registers for that many rows.
+  [[nodiscard]] bool takes_tokens() const { return context_.settings.blen <= kRowsAbreast; }
 
- private:
   // g u / (1 + exp g)
-  void emit_rows(Gp gate, Gp up, std::uint64_t copies) const {
+  void emit(Gp gate, Gp up) const {
+    const std::uint64_t copies = context_.settings.blen;
     const RowsFrom g(context_, gate, copies, "gate");
     const RowsFrom u(context_, up, copies, "up");
     HeldFp one(e_, "1");
@@ -328,7 +316,8 @@ void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
         context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
   }
   const GatedSilu activation(context);
-  if (silu && !op.bias && BlockProductLoops(context, product).whole_outputs()) {
+  if (silu && activation.takes_tokens() && !op.bias &&
+      BlockProductLoops(context, product).whole_outputs()) {
     product.finish = [&](Gp gates, Gp ups) { activation.emit(gates, ups); };
   }
   BlockProductLoops(context, product).emit();
