@@ -54,7 +54,9 @@ void emit_token(const AttentionTile& tile) {
     emit_scores(tile, nullptr);
   }
   if (tile.layout().tiles == 1) load_behind_next(tile.context);
-  emit_softmax(tile, ScoreMaxima::serve(tile));
+  const bool exponentiated = ScoreMaxima::serve(tile);
+  if (!exponentiated || !tile.sums_are_products()) emit_softmax(tile, exponentiated);
+  if (tile.sums_are_products()) emit_denominators(tile);
   emit_value_sums(tile);
 }
 

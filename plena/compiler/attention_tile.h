@@ -27,6 +27,10 @@ struct AttentionTile {
   /// Elements from a head's scores with one tile of positions to those with the next.
   [[nodiscard]] std::uint64_t score_stride() const { return head_count() * vlen(); }
 
+  /// Sums of weights come from emit_denominators(): where that takes fewer cycles than a V_RED_SUM
+  /// a row of scores, and there is room for the tiles it needs.
+  [[nodiscard]] bool sums_are_products() const;
+
   /// The token's row of a value that belongs to this tile, `row` behind the first.
   void set_rows(Gp to, ValueId value, std::uint32_t row, std::string_view what) const;
 };
@@ -40,10 +44,13 @@ void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima);
 /// scores = exp(score - maximum) of all heads at once.
 void emit_exponentials(const AttentionTile& tile, const ScoreMaxima& maxima);
 
-/// The same a few heads at a time, where it is still to do, and their sums. 1 / sum goes to FP_MEM
-/// where heads have rows of their own, else into the lanes of the head's slot, in the row of its
-/// group.
+/// The same a few heads at a time, where it is still to do, and their sums, unless they are
+/// products. 1 / sum goes to FP_MEM where heads have rows of their own, else into the lanes of the
+/// head's slot, in the row of its group.
 void emit_softmax(const AttentionTile& tile, bool exponentiated);
+
+/// The sums of weights into the lanes of the head's slot, in the row of its group.
+void emit_denominators(const AttentionTile& tile);
 
 /// The attention's rows of this tile from weights and V.
 void emit_value_sums(const AttentionTile& tile);

@@ -112,6 +112,7 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
   plan.heads = plan.vram.place("queries head by head", heads);
   plan.no_scores = plan.vram.place("lowest scores", heads);  // right before the scores
   plan.scores = plan.vram.place("scores", tiled.context_tiles * heads + settings.blen - 1);
+  plan.group_sums = plan.vram.place("sums of weights", tiled.heads.groups + settings.blen - 1);
   plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups);
   const std::uint64_t hidden = tiled.hidden_tiles;
   plan.gate = plan.vram.place("gate, up", 2 * hidden);
@@ -171,6 +172,9 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& sett
   if (2 * context > plan.mram.capacity() - plan.mram.used()) return;
   plan.key_tiles = plan.mram.place("K tiles", context);
   plan.value_tiles = plan.mram.place("V tiles", context);
+  if (2 * (1 + slack) > plan.mram.capacity() - plan.mram.used()) return;
+  plan.ones = plan.mram.place("ones", 1 + slack);
+  plan.spread = plan.mram.place("first lanes to slots", 1 + slack);
 }
 
 void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens) {

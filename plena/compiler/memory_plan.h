@@ -101,6 +101,7 @@ struct MemoryPlan {
   Block heads;                // [heads of a tile] queries, each alone in its row
   Block no_scores;            // [heads of a tile] the lowest, as if of a tile before the first
   Block scores;               // [context tiles][heads of a tile], and rows an M_MM reads behind
+  Block group_sums;           // [groups] sums of weights in the first lanes of slots
   Block group_scales;         // [groups] what the outputs are to be multiplied by, head by head
   Block gate;                 // [tokens][2 hidden tiles] gate and up in turn
   Block activation;           // [tokens][hidden tiles] between the stages of an activation
@@ -123,6 +124,8 @@ struct MemoryPlan {
   Block cache_stage;  // [rows of a head] K or V tiles in use where the context's do not fit
   Block key_tiles;    // [rows of a head][context tiles] K of a tile of lanes; empty where K and V
   Block value_tiles;  // of the whole context do not fit; V likewise
+  Block ones;         // [1] every element 1; with `spread`, where there is room besides those
+  Block spread;       // [1] takes the first lane of each slot of heads to all of its lanes
 
   // FP_MEM; constants follow.
   Block head_scales;     // [heads of a tile] likewise, where heads have rows of their own

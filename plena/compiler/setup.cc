@@ -102,15 +102,21 @@ void load_position_rows(const KernelContext& context, Gp token) {
   load_entry(context, from, kPositionsBase, to, table);
 }
 
-void load_rotation_tile(const KernelContext& context) {
+// The next tile of the weight stream, for all layers.
+void load_constant_tile(const KernelContext& context, const Block& to) {
   Emitter& e = context.emitter;
-  if (context.tiled.rotates()) {
-    HeldGp tile(e, "tile");
-    e.set(tile, context.tile(context.plan.rotation));
-    e.emit(Op::H_PREFETCH_M, {tile, context.weights, kWeightsBase, kContiguous, kWeights},
-           "RoPE permutation, for all layers");
+  if (to.count != 0) {
+    HeldGp tile(e, to.name);
+    e.set(tile, context.tile(to));
+    e.emit(Op::H_PREFETCH_M, {tile, context.weights, kWeightsBase, kContiguous, kWeights}, to.name);
   }
-  e.advance(context.weights, context.tiled.constant_tiles() * context.tiled.tile_elements());
+  e.advance(context.weights, context.tiled.tile_elements());
+}
+
+void load_constant_tiles(const KernelContext& context) {
+  if (context.tiled.rotates()) load_constant_tile(context, context.plan.rotation);
+  load_constant_tile(context, context.plan.ones);
+  load_constant_tile(context, context.plan.spread);
 }
 
 }  // namespace
@@ -124,7 +130,7 @@ void emit_shared_setup(const KernelContext& context) {
 void emit_setup(const KernelContext& context) {
   const RegionScope region(context.emitter, "setup");
   emit_shared_setup(context);
-  load_rotation_tile(context);
+  load_constant_tiles(context);
   emit_no_scores(context);
   TokenLoop tokens(context);
   load_masks(context, tokens.index());

@@ -30,7 +30,7 @@ class Softmax {
     std::optional<HeldGp> sink;
     e_.set(scores, context_.row(context_.plan.scores), "scores of the heads");
     if (tile_.shared_rows()) {
-      clear_scales();
+      if (!tile_.sums_are_products()) clear_scales();
       e_.set(scale, context_.row(context_.plan.selectors, 1), "slot selectors");
     } else {
       e_.set(scale, context_.plan.head_scales.first, "entries of 1 / sum");
@@ -90,6 +90,7 @@ class Softmax {
       find_maxima(heads, batch);
       exponentiate(heads, batch);
     }
+    if (tile_.sums_are_products()) return;
     add_up(heads, batch);
     for (const HeldFp& sum : batch.scalars) e_.emit(Op::S_RECI_FP, {sum, sum});
     if (tile_.shared_rows()) return spread_scales(heads, batch, groups, first_group);

@@ -95,9 +95,8 @@ Result<RouterPolicy> router_policy(std::uint32_t experts, std::uint32_t chosen) 
 
 bool TiledGraph::attends() const {
   return std::ranges::any_of(graph->kinds, [](const LayerKind& kind) {
-    return std::ranges::any_of(kind.operators, [](const Operator& op) {
-      return std::holds_alternative<AttentionOp>(op);
-    });
+    return std::ranges::any_of(
+        kind.operators, [](const Operator& op) { return std::holds_alternative<AttentionOp>(op); });
   });
 }
 

@@ -220,9 +220,10 @@ class ValueSums {
     HeldGp out(e_, "attention");
     HeldGp scale(e_, "scales of the group");
     tile_.set_rows(out, tile_.op.to, 0, "attention");
-    e_.set(scale, context_.row(context_.plan.group_scales), "1 / sum in the lanes of heads");
+    e_.set(scale, context_.row(context_.plan.group_scales), "by lanes");
     unroll(e_, layout_.groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
       for (std::uint64_t i = 0; i < copies; ++i) {
+        if (tile_.sums_are_products()) e_.emit(Op::V_RECI_V, {scale, scale, kAllLanes});
         e_.emit(Op::V_MUL_VV, {out, out, scale, kAllLanes});
         step(context_, out, vlen_, layout_.groups);
         step(context_, scale, vlen_, layout_.groups);
