@@ -53,7 +53,13 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
 }
 
 Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& options)
-    : machine(m), program(p), observer(options.observer), shown(m.mram, p.mlen, p.matrix_bytes) {
+    : machine(m),
+      program(p),
+      observer(options.observer),
+      shown(m.mram, p.mlen, p.matrix_bytes),
+      sweeps_ahead(options.fuse && !p.dialect.any_switch()),
+      sweeps(p.mlen, p.blen, (p.blen - 1) * std::uint64_t{p.vlen} + p.mlen),
+      turned(*p.matrix, p.mlen, p.matrix_bytes) {
   if (options.tile_cache != nullptr && options.tile_cache->attach(m, p)) {
     tile_cache = options.tile_cache;
   }

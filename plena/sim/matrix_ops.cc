@@ -11,8 +11,11 @@ namespace plena {
 namespace {
 
 // ------------------------------------------------------------ operands
+//
+// Inlined everywhere: a product that was computed ahead takes little more than its checks.
 
-void require_tile(Execution& x, std::uint64_t address, const char* operand) {
+[[gnu::always_inline]] inline void require_tile(Execution& x, std::uint64_t address,
+                                                const char* operand) {
   const std::uint64_t start = address - x.program.tile_divisor.modulo(address);
   x.require(start + x.program.tile_elements <= x.program.mram_elements,
             TrapCause::AddressOutOfRange, [&] {
@@ -25,8 +28,10 @@ void require_tile(Execution& x, std::uint64_t address, const char* operand) {
 }
 
 // Address tile + c with c a multiple of `multiple` below MLEN; returns c.
-std::uint64_t column_offset(Execution& x, std::uint64_t address, const Divisor& multiple,
-                            const char* multiple_name, const char* operand) {
+[[gnu::always_inline]] inline std::uint64_t column_offset(Execution& x, std::uint64_t address,
+                                                          const Divisor& multiple,
+                                                          const char* multiple_name,
+                                                          const char* operand) {
   const std::uint64_t column = x.program.tile_divisor.modulo(address);
   x.require(column < x.program.mlen && multiple.divides(column), TrapCause::MisalignedAddress, [&] {
     return std::pair(
@@ -39,10 +44,12 @@ std::uint64_t column_offset(Execution& x, std::uint64_t address, const Divisor& 
 }
 
 // Address tile + r·MLEN with r a multiple of `multiple`; returns r.
-std::uint64_t row_offset(Execution& x, std::uint64_t address, const Divisor& multiple,
-                         const char* multiple_name, const char* operand) {
+[[gnu::always_inline]] inline std::uint64_t row_offset(Execution& x, std::uint64_t address,
+                                                       const Divisor& multiple,
+                                                       const char* multiple_name,
+                                                       const char* operand) {
   const std::uint64_t offset = x.program.tile_divisor.modulo(address);
-  const std::uint64_t row = offset / x.program.mlen;
+  const std::uint64_t row = x.program.mlen_divisor.quotient(offset);
   x.require(
       x.program.mlen_divisor.divides(offset) && multiple.divides(row), TrapCause::MisalignedAddress,
       [&] {
@@ -95,7 +102,7 @@ void multiply(Execution& x, const ProductShape& shape, const float* a, std::size
 
 // ------------------------------------------------------------ the array
 
-void require_shape(Execution& x, ArrayShape shape) {
+[[gnu::always_inline]] inline void require_shape(Execution& x, ArrayShape shape) {
   const ArrayShape held = x.machine.array.shape;
   x.require(held == ArrayShape::Clear || held == shape, TrapCause::ArrayShape, [&] {
     return std::pair(fmt::format("the array holds {}", array_shape_name(held)),
@@ -124,6 +131,40 @@ std::uint64_t write_out_address(const Execution& x, const Prepared& i) {
 
 // ------------------------------------------------------------ M_MM, M_TMM
 
+// The products of all column blocks of a tile, into out[BLEN][MLEN].
+template <bool kTransposed>
+void multiply_tile(Execution& x, std::uint64_t vector_address, std::uint64_t place, float* out) {
+  const auto& p = x.program;
+  const std::uint64_t tile = place * p.tile_elements;
+  const Activations a = load_activations(x, vector_address, p.blen);
+  const ProductShape shape{p.blen, p.mlen, p.mlen, p.blen, x.mram_is_finite(tile)};
+  const std::uint8_t* weights = kTransposed ? x.mram_columns(tile) : x.mram(tile);
+  if (weights == nullptr) weights = x.turned.columns(place, x.mram(tile));
+  p.matrix->product(shape, a.values, a.stride, weights, p.mlen, out, p.mlen);
+}
+
+// The column block at `matrix_address` into the accumulators: by itself, or out of a product of
+// all.
+template <bool kTransposed>
+void multiply_column_block(Execution& x, std::uint64_t vector_address,
+                           std::uint64_t matrix_address) {
+  const auto& p = x.program;
+  float* accumulators = x.machine.array.block.data();
+  if (x.sweeps_ahead) {
+    const std::uint64_t place = p.tile_divisor.quotient(matrix_address);
+    const std::uint64_t offset = p.tile_divisor.modulo(matrix_address);
+    const std::uint64_t column = kTransposed ? p.mlen_divisor.quotient(offset) : offset;
+    const std::size_t block = p.blen_divisor.quotient(column);
+    ColumnSweeps::Sweep& sweep = x.sweeps.at({vector_address, place, kTransposed}, block);
+    if (!sweep.computed && x.sweeps.worth_computing(sweep))
+      multiply_tile<kTransposed>(x, vector_address, place, x.sweeps.begin_computing(sweep));
+    if (sweep.computed) return x.sweeps.add(sweep, block, accumulators);
+  }
+  const Activations a = load_activations(x, vector_address, p.blen);
+  const ProductShape shape{p.blen, p.blen, p.mlen, p.blen};
+  multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, accumulators, p.blen);
+}
+
 template <bool kTransposed>
 bool block_product(Execution& x, const Prepared& i) {
   const auto& p = x.program;
@@ -138,10 +179,7 @@ bool block_product(Execution& x, const Prepared& i) {
   require_shape(x, ArrayShape::Block);
   if (x.faulted) return false;
 
-  const Activations a = load_activations(x, vector_address, p.blen);
-  const ProductShape shape{p.blen, p.blen, p.mlen, p.blen};
-  multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, x.machine.array.block.data(),
-                        p.blen);
+  multiply_column_block<kTransposed>(x, vector_address, matrix_address);
   x.machine.array.shape = ArrayShape::Block;
   return true;
 }

@@ -155,6 +155,8 @@ void load_tile(Execution& x, const Access& access, bool key_value, std::uint64_t
   const std::size_t row_bytes = p.mlen * p.matrix_bytes;
   const std::size_t tile_bytes = row_bytes * p.mlen;
   x.shown.hide(place);
+  x.sweeps.before_load(place);
+  x.turned.before_load(place);
   const StreamedTile bytes = x.streams && !key_value && x.shown.can_show(place)
                                  ? streamed_tile(x, access)
                                  : StreamedTile{};

@@ -12,9 +12,11 @@
 #include "plena/numerics/rs_formats.h"
 #include "plena/numerics/streamed_product.h"
 #include "plena/numerics/vector_kernels.h"
+#include "plena/sim/column_sweeps.h"
 #include "plena/sim/engine.h"
 #include "plena/sim/shown_tiles.h"
 #include "plena/sim/tile_cache.h"
+#include "plena/sim/turned_tiles.h"
 
 namespace plena {
 
@@ -136,6 +138,9 @@ struct Execution {
   TileCache* tile_cache = nullptr;  // null: every prefetch decodes into Matrix SRAM
   ShownTiles shown;                 // what Matrix SRAM holds without a copy
   bool streams = false;             // products may be taken from HBM's bytes
+  bool sweeps_ahead = false;        // column blocks may be computed before they are asked for
+  ColumnSweeps sweeps;
+  TurnedTiles turned;
 
   bool faulted = false;
   Trap fault;  // valid when faulted
@@ -164,6 +169,7 @@ struct Execution {
     return machine.vram.data() + element * program.vector_bytes;
   }
   std::uint8_t* writable_vram(std::uint64_t element, std::uint64_t count) {
+    sweeps.before_write(element, count);
     return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
   }
   /// For reading inside the tile that `element` lies in.
