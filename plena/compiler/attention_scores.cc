@@ -115,17 +115,20 @@ class Scores {
     } else {
       tile_.set_rows(query, tile_.op.qkv, 0, "queries");
     }
+    HeldGp other(e_, "scores of heads without a register");
+    if (seen) e_.offset(other, *seen, maxima_->held() * tile_.vlen());
     unroll(e_, tile_.head_count(), kMostCopies, "heads", [&](std::uint64_t copies, bool) {
       for (std::uint64_t i = 0; i < copies; ++i) {
         multiply_head(query, key, stride);
         if (seen) {
-          maxima_->raise(i, *seen);
+          maxima_->raise_in_turn(i, *seen, other);
           e_.advance(*seen, tile_.vlen());
         }
         e_.emit(Op::M_MV_WO, {score, i * tile_.vlen()});
       }
       e_.advance(score, copies * tile_.vlen());
     });
+    if (seen) maxima_->end_turns();
   }
 
   void multiply_head(Gp query, Gp key, std::uint64_t stride) const {

@@ -30,10 +30,33 @@ void ScoreMaxima::raise(std::uint64_t head, Gp row) const {
   if (!in_register(head)) save(head);
 }
 
+// The last turns, two for each head without a register: its scores have arrived by then.
+void ScoreMaxima::raise_in_turn(std::uint64_t head, Gp row, Gp other) const {
+  if (in_register(head)) raise(head, row);
+  const std::uint64_t others = tile_.head_count() - held_.size();
+  const std::uint64_t first = tile_.head_count() - 2 * others;
+  if (head < first) return;
+  const std::uint64_t turn = (head - first) / 2;
+  if ((head - first) % 2 == 1) {
+    e_.emit(Op::V_RED_MAX, {*passing_, other, kAllLanes});
+    return e_.advance(other, tile_.vlen());
+  }
+  if (turn > 0) save(held_.size() + turn - 1);
+  load(held_.size() + turn);
+}
+
+void ScoreMaxima::end_turns() const {
+  if (passing_) save(tile_.head_count() - 1);
+}
+
 Fp ScoreMaxima::of(std::uint64_t head) const {
   if (in_register(head)) return held_[head];
-  e_.emit(Op::S_LD_FP, {*passing_, kZeroGp, tile_.context.plan.score_maxima.first + head});
+  load(head);
   return *passing_;
+}
+
+void ScoreMaxima::load(std::uint64_t head) const {
+  e_.emit(Op::S_LD_FP, {*passing_, kZeroGp, tile_.context.plan.score_maxima.first + head});
 }
 
 void ScoreMaxima::save(std::uint64_t head) const {

@@ -27,11 +27,21 @@ class ScoreMaxima {
   /// That of `head` to those of a row as well.
   void raise(std::uint64_t head, Gp row) const;
 
+  /// All of them to those of a tile, a part at each head in turn, so that nothing waits for FP_MEM:
+  /// `row` are the scores of `head`, `other` those of the first head without a register, which
+  /// moves on.
+  void raise_in_turn(std::uint64_t head, Gp row, Gp other) const;
+  void end_turns() const;
+
+  /// Heads with a register.
+  [[nodiscard]] std::uint64_t held() const { return held_.size(); }
+
   /// The register that holds the head's, until another head's is asked for.
   [[nodiscard]] Fp of(std::uint64_t head) const;
 
  private:
   [[nodiscard]] bool in_register(std::uint64_t head) const { return head < held_.size(); }
+  void load(std::uint64_t head) const;
   void save(std::uint64_t head) const;
 
   const AttentionTile& tile_;

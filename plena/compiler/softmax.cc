@@ -199,6 +199,57 @@ class Softmax {
   const HeadLayout& layout_;
 };
 
+// All heads side by side. Those whose maximum comes from FP_MEM take their turns among the others.
+class Exponentials {
+ public:
+  Exponentials(const AttentionTile& tile, const ScoreMaxima& maxima)
+      : tile_(tile), maxima_(maxima), e_(tile.context.emitter) {}
+
+  void emit() {
+    const MemoryPlan& plan = tile_.context.plan;
+    e_.comment("exp(score - maximum)");
+    for (std::uint64_t head = 0; head < tile_.head_count(); ++head) {
+      rows_.emplace_back(e_, "scores of the head");
+      e_.set(rows_.back(), tile_.context.row(plan.scores, head), "scores of the head");
+    }
+    HeldGp last(e_, "scores of the newest tile");
+    load_kept(tile_.context, last, plan.last_scores, "scores before the newest tile's");
+    e_.emit(Op::S_ADD_INT, {last, last, rows_[0]});
+    SweepLoop tiles(e_, rows_[0], last, "tiles of positions");
+    emit_tile();
+  }
+
+ private:
+  void emit_tile() const {
+    const std::uint64_t heads = tile_.head_count();
+    const std::uint64_t held = maxima_.held();
+    const std::uint64_t some = held / 2;
+    subtract(0, held);
+    subtract(held, std::min(held + 1, heads));
+    exponentiate(0, some);
+    subtract(held + 1, heads);
+    exponentiate(some, heads);
+    for (const HeldGp& row : rows_) e_.advance(row, tile_.score_stride());
+  }
+
+  void subtract(std::uint64_t first, std::uint64_t end) const {
+    for (std::uint64_t head = first; head < end; ++head) {
+      const Gp row = rows_[head];
+      e_.emit(Op::V_SUB_VF, {row, row, maxima_.of(head), kAllLanes, 0});
+    }
+  }
+  void exponentiate(std::uint64_t first, std::uint64_t end) const {
+    for (std::uint64_t head = first; head < end; ++head) {
+      e_.emit(Op::V_EXP_V, {rows_[head], rows_[head], kAllLanes});
+    }
+  }
+
+  const AttentionTile& tile_;
+  const ScoreMaxima& maxima_;
+  Emitter& e_;
+  std::deque<HeldGp> rows_;
+};
+
 }  // namespace
 
 void emit_softmax(const AttentionTile& tile, bool exponentiated) {
@@ -206,24 +257,7 @@ void emit_softmax(const AttentionTile& tile, bool exponentiated) {
 }
 
 void emit_exponentials(const AttentionTile& tile, const ScoreMaxima& maxima) {
-  Emitter& e = tile.context.emitter;
-  const MemoryPlan& plan = tile.context.plan;
-  e.comment("exp(score - maximum)");
-  std::deque<HeldGp> rows;
-  for (std::uint64_t head = 0; head < tile.head_count(); ++head) {
-    rows.emplace_back(e, "scores of the head");
-    e.set(rows.back(), tile.context.row(plan.scores, head), "scores of the head");
-  }
-  HeldGp last(e, "scores of the newest tile");
-  load_kept(tile.context, last, plan.last_scores, "scores before the newest tile's");
-  e.emit(Op::S_ADD_INT, {last, last, rows[0]});
-  SweepLoop tiles(e, rows[0], last, "tiles of positions");
-  for (std::uint64_t head = 0; head < tile.head_count(); ++head) {
-    const Gp row = rows[head];
-    e.emit(Op::V_SUB_VF, {row, row, maxima.of(head), kAllLanes, 0});
-  }
-  for (const HeldGp& row : rows) e.emit(Op::V_EXP_V, {row, row, kAllLanes});
-  for (const HeldGp& row : rows) e.advance(row, tile.score_stride());
+  Exponentials(tile, maxima).emit();
 }
 
 }  // namespace plena
