@@ -304,27 +304,26 @@ void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
   const RegionScope region(context.emitter, "feed_forward");
   const std::uint64_t tiles = context.tiled.rows(op.to);
   const std::uint64_t vlen = context.settings.vlen;
-  const bool silu = op.gated && op.activation.kind == Activation::Silu;
-  const std::uint64_t gate = silu ? context.rows(op.to) : context.rows(context.block.gate);
   BlockProduct product{.inputs = context.rows(op.from),
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = tiles,
-                       .outputs = {gate}};
+                       .outputs = {context.rows(context.block.gate)}};
   if (op.gated) product.outputs.push_back(context.rows(context.block.up));
   if (op.bias) {
     product.bias =
         context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
   }
   const GatedSilu activation(context);
-  if (silu && activation.takes_tokens() && !op.bias &&
+  if (op.gated && op.activation.kind == Activation::Silu && activation.takes_tokens() && !op.bias &&
       BlockProductLoops(context, product).whole_outputs()) {
+    product.outputs[0] = context.rows(op.to);
     product.finish = [&](Gp gates, Gp ups) { activation.emit(gates, ups); };
+    return BlockProductLoops(context, product).emit();
   }
   BlockProductLoops(context, product).emit();
-  if (product.finish) return;
   emit_activation(context, op.activation, op.gated,
                   {.count = tiles * context.block.tokens,
-                   .gate = {gate, vlen},
+                   .gate = {context.rows(context.block.gate), vlen},
                    .up = {context.rows(context.block.up), vlen},
                    .to = {context.rows(op.to), vlen}});
 }

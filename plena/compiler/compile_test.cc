@@ -78,7 +78,26 @@ class Decoder {
     for (const PositionInput& input : manifest.position_inputs) {
       machine_.int_mem[input.address] = input.value(position);
     }
-    machine_.pc = 0;
+    return run_from(0);
+  }
+
+  // The logits after the last of `tokens`, the first of which is at `position`.
+  std::vector<float> run_block(std::span<const std::uint32_t> tokens, std::uint32_t position) {
+    const Manifest& manifest = image_.manifest;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      machine_.int_mem[manifest.token_address + i] = tokens[i];
+    }
+    for (const PositionInput& input : manifest.position_inputs) {
+      machine_.int_mem[input.address] = input.value(position);
+    }
+    machine_.int_mem[manifest.block->last_token_address] =
+        static_cast<std::uint32_t>(tokens.size() - 1);
+    return run_from(manifest.block->entry);
+  }
+
+ private:
+  std::vector<float> run_from(std::uint32_t entry) {
+    machine_.pc = entry;
     const Stop stop = run(machine_, *program_);
     const auto& block = image_.manifest.block;
     const bool ended = stop.reason == StopReason::Halted ||
@@ -88,7 +107,6 @@ class Decoder {
     return logits();
   }
 
- private:
   [[nodiscard]] std::vector<float> logits() const {
     const ElementType type = machine_.vector_element();
     std::vector<float> out;
@@ -175,6 +193,66 @@ INSTANTIATE_TEST_SUITE_P(Compile, Heads,
                                            heads_of(40, 4, 4),    // head of 10: padded to 16
                                            heads_of(80, 2, 1),    // head of 40: wider than a tile
                                            heads_of(96, 3, 3)));  // head of 32: two tiles wide
+
+// The same for tokens in blocks, over three tiles of positions, twice over the same cache.
+float worst_difference_in_blocks(LlamaConfig config, const Settings& settings) {
+  config.context = 3 * settings.mlen - 2;
+  const RandomModel random(config);
+  const auto image = compile(describe(random.model()), {settings, Dialect(), "random", {}});
+  EXPECT_TRUE(image) << (image ? "" : image.error().render());
+  if (!image || !image->manifest.block) return HUGE_VALF;
+  const std::uint32_t most = image->manifest.block->tokens;
+  Decoder machine(*image);
+  testing::ReferenceForward reference(random.model());
+  float worst = 0;
+  for (const std::uint32_t length : {config.context, config.context / 2}) {
+    for (std::uint32_t first = 0; first < length; first += most) {
+      std::vector<std::uint32_t> tokens;
+      std::vector<float> expected;
+      for (std::uint32_t i = first; i < std::min(first + most, length); ++i) {
+        tokens.push_back((i * 7 + length) % config.vocab);
+        const auto logits = reference.step(tokens.back(), i);
+        expected.assign(logits.begin(), logits.end());
+      }
+      const auto logits = machine.run_block(tokens, first);
+      for (std::size_t i = 0; i < logits.size(); ++i) {
+        const float difference = std::abs(logits[i] - expected[i]);
+        worst = std::isnan(difference) ? HUGE_VALF : std::max(worst, difference);
+      }
+    }
+  }
+  return worst;
+}
+
+TEST_P(Heads, InBlocksGiveTheLogitsOfTheForwardPass) {
+  const Settings settings = with_tile(fp32_settings(), 16, 8, 4);
+  EXPECT_LT(worst_difference_in_blocks(GetParam(), settings), kF32Tolerance);
+}
+
+// Heads at least as wide as BLEN, and narrower ones on lanes of their own; as wide as HLEN,
+// narrower and wider.
+TEST(Blocks, OnArraysOfEverySizeGiveTheLogitsOfTheForwardPass) {
+  for (const Settings& settings :
+       {with_tile(fp32_settings(), 8, 8, 2), with_tile(fp32_settings(), 32, 8, 8),
+        with_tile(fp32_settings(), 32, 32, 16), with_tile(fp32_settings(), 16, 16, 16),
+        with_tile(fp32_settings(), 32, 16, 4), with_tile(fp32_settings(), 16, 4, 1)}) {
+    EXPECT_LT(worst_difference_in_blocks(kSmall, settings), kF32Tolerance)
+        << "MLEN " << settings.mlen << ", HLEN " << settings.hlen << ", BLEN " << settings.blen;
+  }
+}
+
+// Tiles of K and V one at a time, parts of the inputs at a time, fewer tokens than a tile has.
+TEST(Blocks, InSmallMemoriesGiveTheLogitsOfTheForwardPass) {
+  Settings one_slot = with_tile(fp32_settings(), 16, 8, 4);
+  one_slot.matrix_sram_size = 4 * std::uint64_t{one_slot.mlen};
+  Settings two_slots = one_slot;
+  two_slots.matrix_sram_size = 6 * std::uint64_t{one_slot.mlen};
+  Settings few_rows = one_slot;
+  few_rows.vector_sram_size = 800;
+  for (const Settings& settings : {one_slot, two_slots, few_rows}) {
+    EXPECT_LT(worst_difference_in_blocks(kSmall, settings), kF32Tolerance);
+  }
+}
 
 class Machines : public ::testing::TestWithParam<Settings> {};
 
