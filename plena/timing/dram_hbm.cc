@@ -42,7 +42,7 @@ PeakRate DramHbm::peak() const {
 // ------------------------------------------------------------ transfers
 
 Ticket DramHbm::take_ticket() {
-  if (current_.outcome == nullptr && !released_.empty()) {
+  if (current_.run == nullptr && !released_.empty()) {
     const auto over = [&](Ticket ticket) { return transfers_[ticket].unfinished == 0; };
     const auto done = std::partition(released_.begin(), released_.end(), std::not_fn(over));
     free_.insert(free_.end(), done, released_.end());
@@ -78,6 +78,7 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   transfer.unfinished = pattern.bursts;
   transfer.finished = 0;
   transfer.told = nullptr;
+  transfer.recorded = nullptr;
   transfer.laid_out = false;
   waiting_[turn_of(start.unit)].push_back(ticket);
   note_start(ticket, turn_of(start.unit), pattern);
@@ -190,8 +191,11 @@ void DramHbm::note_completion(const dram::Completion& completion) {
 void DramHbm::collect() {
   if (log_.size() >= kToldTogether) [[unlikely]]
     tell_commands();
-  controller_.take_completions(
-      [&](const dram::Completion& completion) { note_completion(completion); });
+  const bool of_run = current_.run != nullptr && current_.simulated;
+  controller_.take_completions([&](const dram::Completion& completion) {
+    note_completion(completion);
+    if (of_run) note_latency(completion);
+  });
 }
 
 // While bursts wait for their edge nothing else can be handed over before it, so that all channels
@@ -229,7 +233,13 @@ template <class Done>
 void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
   if (failure_) return;
   settle_run();
-  if (current_.outcome != nullptr || done()) return;
+  if (done()) return;
+  if (current_.outcome != nullptr) {
+    const bool seen = limit != kNever && limit <= current_.begin + current_.outcome->until;
+    if (current_.outcome->whole || seen) return;
+    simulate_run();
+    if (done()) return;
+  }
   simulate(done, limit, beyond_event);
 }
 
@@ -247,11 +257,15 @@ void DramHbm::give_up() {
 
 // ------------------------------------------------------------ answers
 
-bool DramHbm::rows_known(const Transfer& transfer, std::uint32_t first, std::uint32_t last) {
-  if (!transfer.laid_out) return false;
-  return std::none_of(transfer.ends.begin() + transfer.rows[first].begin,
-                      transfer.ends.begin() + transfer.rows[last].end,
-                      [](Tick end) { return end == kNever; });
+bool DramHbm::rows_known(Transfer& transfer, std::uint32_t first, std::uint32_t last) {
+  lay_out(transfer);
+  const auto all_known = [&](const auto& ends, auto unknown) {
+    return std::find(ends.begin() + transfer.rows[first].begin,
+                     ends.begin() + transfer.rows[last].end,
+                     unknown) == ends.begin() + transfer.rows[last].end;
+  };
+  return transfer.told != nullptr ? all_known(*transfer.told->ends, RememberedStreams::kUnknown)
+                                  : all_known(transfer.ends, kNever);
 }
 
 Tick DramHbm::last_end(Transfer& transfer, std::uint32_t first, std::uint32_t last) {
@@ -282,7 +296,13 @@ Cycle DramHbm::accepted(Ticket ticket) {
 
 Cycle DramHbm::complete(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  run([&] { return transfer.unfinished == 0; }, kNever, beyond_event(transfer));
+  const auto done = [&] { return transfer.unfinished == 0; };
+  run(done, kNever, beyond_event(transfer));
+  // After this nobody may ask any more, and what the controller counted must be known.
+  if (current_.outcome != nullptr && !current_.outcome->whole && all_finished()) {
+    simulate_run();
+    simulate(done, kNever, beyond_event(transfer));
+  }
   return failure_ ? 0 : complete_cycle(transfer);
 }
 
@@ -308,7 +328,8 @@ bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
 std::optional<dram::ChannelStatistics> DramHbm::controller_statistics() const {
   dram::ChannelStatistics all = controller_.statistics();
   streams_.add_to(all);
-  if (current_.outcome != nullptr) RememberedStreams::add_to(all, *current_.outcome, 1);
+  if (current_.outcome != nullptr && current_.outcome->whole)
+    RememberedStreams::add_to(all, *current_.outcome, 1);
   return all;
 }
 

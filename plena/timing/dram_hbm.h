@@ -4,7 +4,8 @@
 // Transfers that start while the memory is at rest, and those that join them, are a run
 // (remembered_streams.h). One that was met before is foretold: its outcome counts at once, but the
 // memory itself follows only when the next transfer starts behind its end. One that starts earlier
-// makes it another, longer run. A run that was not met often enough is simulated burst by burst.
+// makes it another, longer run. A run that was not met is simulated burst by burst, and what is
+// seen of it remembered; so is one that is asked more than was seen before.
 #pragma once
 
 #include <array>
@@ -60,6 +61,7 @@ class DramHbm final : public HbmModel {
     const RememberedStreams::Transfer* told = nullptr;
     dram::Tick told_from = 0;
     // Written down when somebody needs them.
+    std::shared_ptr<const RememberedStreams::Ends> recorded;  // the ends, once all are known
     bool laid_out = false;
     std::vector<std::uint64_t> addresses;  // of its bursts
     std::vector<dram::Tick> ends;          // of its bursts; kNever: not known
@@ -73,7 +75,13 @@ class DramHbm final : public HbmModel {
     RememberedStreams::Run* run = nullptr;                // null: there is none
     const RememberedStreams::Outcome* outcome = nullptr;  // that it is foretold to have
     bool settled = false;    // no transfer has joined since it was foretold or given up
-    bool simulated = false;  // burst by burst; the stage has the memory as it found it
+    bool simulated = false;  // burst by burst
+    // While it is simulated: the memory as it was found, its next refresh, and what was counted
+    // before and since.
+    std::unique_ptr<dram::Controller> found;
+    dram::Tick refresh_due = 0;
+    dram::ActivityCounts activity_before;
+    std::array<std::vector<std::uint64_t>, 2> latencies;  // how often each occurred, by is_write
     dram::Tick begin = 0;
     std::uint32_t row_base = 0;
     std::vector<Ticket> tickets;     // in the order in which they joined
@@ -110,23 +118,24 @@ class DramHbm final : public HbmModel {
   void continue_run(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
   void add_to_run(Ticket ticket, std::size_t turn);
   void settle_run();
-  [[nodiscard]] bool foretell_run();
-  [[nodiscard]] bool know_outcome(RememberedStreams::Run& run);
-  RememberedStreams::Run& refreshed(const RememberedStreams::Run& run);
+  void write_refresh_key(const RememberedStreams::Run& run, const dram::Controller& found,
+                         dram::Tick refresh_due);
+  [[nodiscard]] RememberedStreams::Run* known_run();
+  void foretell_run(RememberedStreams::Run& run);
   void simulate_run();
-  DramHbm& stage();
-  bool rehearse(RememberedStreams::Run& run);
-  [[nodiscard]] bool bring_to_rest(bool refreshes);
-  void adopt_run(const DramHbm& other);
-  std::array<std::vector<std::pair<dram::Tick, std::uint64_t>>, 2> collect_latencies();
+  [[nodiscard]] bool simulate_run_to(dram::Tick last);
+  void record_run(bool at_rest);
+  void record_end(RememberedStreams::Outcome& outcome);
+  RememberedStreams::Transfer record(Transfer& transfer) const;
+  void note_latency(const dram::Completion& completion);
+  [[nodiscard]] bool all_finished() const;
   void follow_run();
   void take_back_run();
   void end_run();
   void forget_runs();
 
   [[nodiscard]] dram::Tick last_before_issue_after(Cycle horizon) const;
-  [[nodiscard]] static bool rows_known(const Transfer& transfer, std::uint32_t first,
-                                       std::uint32_t last);
+  [[nodiscard]] static bool rows_known(Transfer& transfer, std::uint32_t first, std::uint32_t last);
   [[nodiscard]] static dram::Tick last_end(Transfer& transfer, std::uint32_t first,
                                            std::uint32_t last);
   [[nodiscard]] Cycle complete_cycle(const Transfer& transfer) const {
@@ -137,7 +146,7 @@ class DramHbm final : public HbmModel {
   ClockRatio clock_;
   dram::Tick read_latency_;  // from a read command to its last datum
   std::vector<Transfer> transfers_;
-  std::vector<Ticket> released_;  // nobody asks any more, but a run that is taken back needs them
+  std::vector<Ticket> released_;  // nobody asks any more, but the run at hand may need them
   std::vector<Ticket> free_;
   Turns waiting_;
   std::size_t turn_ = 0;
@@ -152,7 +161,6 @@ class DramHbm final : public HbmModel {
   std::uint64_t bursts_remembered_ = 0;
   RememberedStreams::Key key_;  // scratch
   CurrentRun current_;
-  std::unique_ptr<DramHbm> stage_;  // where runs are rehearsed
 };
 
 }  // namespace plena

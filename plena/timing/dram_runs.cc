@@ -10,15 +10,9 @@ namespace {
 
 using dram::Tick;
 
-// A run is rehearsed when it is met so often without being known: rehearsing what never comes again
-// takes longer than simulating it.
-constexpr std::uint32_t kMeetings = 2;
-// Longer runs are simulated: each transfer that joins has the run rehearsed anew.
-constexpr std::size_t kMostTransfers = 24;
+// Longer runs are not remembered.
+constexpr std::size_t kMostTransfers = 32;
 constexpr std::size_t kMostPatterns = std::size_t{1} << 17;
-// A memory that takes longer for a run will never be at rest.
-constexpr Tick kMostTicks = Tick{1} << 22;
-
 // In the place of a unit, in keys: a refresh joins the run.
 constexpr std::int32_t kRefresh = -1;
 
@@ -34,13 +28,18 @@ void append(RememberedStreams::Key& key, std::int64_t word) {
 // A transfer starts at `edge`: nothing that comes later can change what happens before.
 void DramHbm::pass_time_to(Tick edge) {
   settle_run();
-  if (current_.run != nullptr) {
-    if (current_.outcome != nullptr) {
-      if (edge >= current_.begin + current_.outcome->rest) follow_run();
-    } else {
-      simulate_to(edge - 1);
-      if (controller_.at_rest() && next_edge() == dram::kNever) current_.run = nullptr;
+  if (current_.outcome != nullptr) {
+    const Tick until = current_.begin + current_.outcome->until;
+    if (current_.outcome->whole && edge >= until) {
+      follow_run();
+    } else if (!current_.outcome->whole && edge > until + 1) {
+      simulate_run();
     }
+  }
+  if (current_.run != nullptr && current_.simulated) {
+    const bool at_rest = simulate_run_to(edge - 1);
+    record_run(at_rest);
+    if (at_rest) current_.run = nullptr;
   }
   if (current_.run == nullptr && (streams_.full() || patterns_.size() > kMostPatterns))
     forget_runs();
@@ -98,7 +97,7 @@ void DramHbm::continue_run(Ticket ticket, std::size_t turn, const BurstPattern& 
   append(key_, std::max<Tick>(transfer.start - current_.begin, 0));
   append(key_, static_cast<std::int64_t>(transfer.pattern.base / controller_.row_period()) -
                    static_cast<std::int64_t>(current_.row_base));
-  const dram::Controller& found = current_.simulated ? stage_->controller_ : controller_;
+  const dram::Controller& found = current_.simulated ? *current_.found : controller_;
   found.save_rest(pattern.banks, before.banks, current_.begin, current_.row_base, key_);
   const auto [run, is_new] = streams_.at(key_);
   if (is_new) {
@@ -106,7 +105,6 @@ void DramHbm::continue_run(Ticket ticket, std::size_t turn, const BurstPattern& 
     run->banks = before.banks;
     for (std::size_t i = 0; i < run->banks.size(); ++i) run->banks[i] |= pattern.banks[i];
   }
-  if (current_.simulated) ++run->met;
   current_.run = run;
 }
 
@@ -116,64 +114,166 @@ void DramHbm::add_to_run(Ticket ticket, std::size_t turn) {
   current_.settled = false;
 }
 
-// The run at hand with the refresh that falls into it. Its key adds what decides how all channels
-// and banks are refreshed.
-RememberedStreams::Run& DramHbm::refreshed(const RememberedStreams::Run& run) {
+// The key of the run with the refresh that falls into it: what decides how all channels and banks
+// are refreshed.
+void DramHbm::write_refresh_key(const RememberedStreams::Run& run, const dram::Controller& found,
+                                Tick refresh_due) {
   key_.clear();
   key_.push_back(static_cast<std::int32_t>(run.number));
   key_.push_back(kRefresh);
-  append(key_, controller_.refresh_due() - current_.begin);
-  controller_.save_refresh(run.banks, current_.begin, key_);
-  const auto [with_refresh, is_new] = streams_.at(key_);
-  if (is_new) {
-    with_refresh->refreshes = true;
-    with_refresh->banks = run.banks;
-  }
-  return *with_refresh;
+  append(key_, refresh_due - current_.begin);
+  found.save_refresh(run.banks, current_.begin, key_);
 }
 
 // ------------------------------------------------------------ what becomes of it
 
-// After this every transfer of the run has ends, or all are simulated.
+// After this the run at hand is foretold or simulated.
 void DramHbm::settle_run() {
   if (current_.run == nullptr || current_.settled) return;
   current_.settled = true;
-  if (!current_.simulated && !foretell_run()) simulate_run();
+  if (current_.simulated) return;
+  if (RememberedStreams::Run* known = known_run()) {
+    foretell_run(*known);
+  } else {
+    simulate_run();
+  }
 }
 
-bool DramHbm::foretell_run() {
-  if (!know_outcome(*current_.run)) return false;
-  if (!current_.run->refreshes &&
-      current_.begin + current_.run->outcome->rest >= controller_.refresh_due()) {
-    if (controller_.settings().refresh != dram::RefreshMode::AllBank) return false;
-    current_.run = &refreshed(*current_.run);
-    if (!know_outcome(*current_.run)) return false;
-  }
-  current_.outcome = current_.run->outcome.get();
+// The run at hand, or the same with the refresh that falls into it, if anything is known of it.
+RememberedStreams::Run* DramHbm::known_run() {
+  RememberedStreams::Run& run = *current_.run;
+  const Tick due = controller_.refresh_due();
+  if (run.outcome != nullptr && (run.refreshes || current_.begin + run.outcome->until < due))
+    return &run;
+  if (run.refreshes || controller_.settings().refresh != dram::RefreshMode::AllBank) return nullptr;
+  write_refresh_key(run, controller_, due);
+  RememberedStreams::Run* refreshed = streams_.find(key_);
+  return refreshed != nullptr && refreshed->outcome != nullptr ? refreshed : nullptr;
+}
+
+void DramHbm::foretell_run(RememberedStreams::Run& run) {
+  current_.run = &run;
+  current_.outcome = run.outcome.get();
   for (auto& transfers : waiting_) transfers.clear();
   for (std::size_t i = 0; i < current_.tickets.size(); ++i) {
     const RememberedStreams::Transfer& known = current_.outcome->transfers[i];
     Transfer& transfer = transfers_[current_.tickets[i]];
-    transfer.handed = transfer.bursts;
-    transfer.unfinished = 0;
+    transfer.handed = known.all_accepted ? transfer.bursts : 0;
+    transfer.unfinished = known.unfinished;
     transfer.accepted = current_.begin + known.accepted;
     transfer.finished = current_.begin + known.finished;
     transfer.told = &known;
     transfer.told_from = current_.begin;
   }
-  return true;
 }
 
-bool DramHbm::know_outcome(RememberedStreams::Run& run) {
-  if (run.outcome != nullptr) return true;
-  return ++run.met >= kMeetings && rehearse(run);
+bool DramHbm::all_finished() const {
+  return std::ranges::all_of(current_.tickets,
+                             [&](Ticket ticket) { return transfers_[ticket].unfinished == 0; });
 }
 
-// Transfers that join are still noted, so that the whole run is met.
+// From its start on. What joins is still looked up, as if it were foretold.
 void DramHbm::simulate_run() {
-  stage().controller_.take_rest(controller_, true);
+  if (current_.found == nullptr) {
+    current_.found =
+        std::make_unique<dram::Controller>(*dram::Controller::make(controller_.settings()));
+  }
+  current_.found->take_rest(controller_, true);
+  current_.refresh_due = controller_.refresh_due();
+  current_.activity_before = controller_.activity();
+  for (auto& counts : current_.latencies) counts.clear();
   take_back_run();
   current_.simulated = true;
+}
+
+// Up to and including tick `last`, but not beyond the end of the run; whether that was reached.
+bool DramHbm::simulate_run_to(Tick last) {
+  for (Tick edge = next_edge(); edge <= last; edge = next_edge()) {
+    controller_.advance_to(edge);
+    collect();
+    hand_over(edge);
+  }
+  while (!controller_.at_rest() && controller_.next_event() <= last)
+    controller_.advance_to(controller_.next_event());
+  const bool at_rest = controller_.at_rest() && next_edge() == dram::kNever;
+  // A tick later the controller has turned from reads to writes, if it will.
+  controller_.advance_to(at_rest ? std::min(controller_.now() + 1, last) : last);
+  collect();
+  return at_rest && controller_.at_rest();
+}
+
+void DramHbm::note_latency(const dram::Completion& completion) {
+  auto& counts = current_.latencies[completion.is_write];
+  const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
+  if (counts.size() <= latency) counts.resize(latency + 1);
+  ++counts[latency];
+}
+
+// Writes down what was seen of the run that is simulated.
+void DramHbm::record_run(bool at_rest) {
+  const Tick now = controller_.now();
+  if (!current_.run->refreshes && now >= current_.refresh_due) {
+    if (controller_.settings().refresh != dram::RefreshMode::AllBank) return end_run();
+    const RememberedStreams::Run& before = *current_.run;
+    write_refresh_key(before, *current_.found, current_.refresh_due);
+    const auto [run, is_new] = streams_.at(key_);
+    if (is_new) {
+      run->refreshes = true;
+      run->banks = before.banks;
+    }
+    current_.run = run;
+  }
+  RememberedStreams::Run& run = *current_.run;
+  const Tick until = now - current_.begin;
+  if (run.outcome != nullptr && (run.outcome->whole || (!at_rest && run.outcome->until >= until)))
+    return;
+  RememberedStreams::Outcome outcome;
+  outcome.until = until;
+  for (const Ticket ticket : current_.tickets)
+    outcome.transfers.push_back(record(transfers_[ticket]));
+  if (at_rest) record_end(outcome);
+  streams_.remember(run, std::move(outcome));
+}
+
+RememberedStreams::Transfer DramHbm::record(Transfer& transfer) const {
+  RememberedStreams::Transfer seen;
+  seen.all_accepted = transfer.handed == transfer.bursts;
+  seen.unfinished = transfer.unfinished;
+  seen.accepted = transfer.accepted - current_.begin;
+  seen.finished = transfer.finished - current_.begin;
+  seen.ends = transfer.recorded;
+  if (seen.ends != nullptr) return seen;
+  RememberedStreams::Ends ends(transfer.bursts, RememberedStreams::kUnknown);
+  if (transfer.laid_out) {
+    std::ranges::transform(transfer.ends, ends.begin(), [&](Tick end) {
+      return end == dram::kNever ? RememberedStreams::kUnknown
+                                 : static_cast<std::int32_t>(end - current_.begin);
+    });
+  }
+  seen.ends = std::make_shared<const RememberedStreams::Ends>(std::move(ends));
+  if (transfer.unfinished == 0) transfer.recorded = seen.ends;
+  return seen;
+}
+
+void DramHbm::record_end(RememberedStreams::Outcome& outcome) {
+  const Tick rest = controller_.now();
+  outcome.whole = true;
+  outcome.edge = edge_ - current_.begin;
+  outcome.turn = turn_;
+  if (current_.run->refreshes) {
+    outcome.refresh_due = controller_.refresh_due() - current_.begin;
+    controller_.save_refreshed(rest, current_.row_base, outcome.memory);
+  } else {
+    controller_.save_rest(current_.run->banks, {}, rest, current_.row_base, outcome.memory);
+  }
+  outcome.activity = controller_.activity().since(current_.activity_before);
+  for (std::size_t i = 0; i < outcome.latencies.size(); ++i) {
+    const auto& counts = current_.latencies[i];
+    for (std::size_t latency = 0; latency < counts.size(); ++latency) {
+      if (counts[latency] != 0)
+        outcome.latencies[i].emplace_back(static_cast<Tick>(latency), counts[latency]);
+    }
+  }
 }
 
 // The memory does what the run did to it.
@@ -181,7 +281,7 @@ void DramHbm::follow_run() {
   RememberedStreams::Outcome& outcome = *current_.run->outcome;
   ++outcome.times;
   for (const Ticket ticket : current_.tickets) bursts_remembered_ += transfers_[ticket].bursts;
-  const Tick rest = current_.begin + outcome.rest;
+  const Tick rest = current_.begin + outcome.until;
   if (current_.run->refreshes) {
     controller_.load_refreshed(rest, current_.begin + outcome.refresh_due, current_.row_base,
                                outcome.memory);
@@ -205,6 +305,7 @@ void DramHbm::take_back_run() {
     transfer.unfinished = transfer.bursts;
     transfer.finished = 0;
     transfer.told = nullptr;
+    transfer.recorded = nullptr;
     std::fill(transfer.ends.begin(), transfer.ends.end(), dram::kNever);
     waiting_[current_.turns[i]].push_back(ticket);
   }
@@ -227,120 +328,6 @@ void DramHbm::forget_runs() {
   }
   streams_.forget();
   patterns_.forget();
-}
-
-// ------------------------------------------------------------ rehearsal
-
-DramHbm& DramHbm::stage() {
-  if (stage_ == nullptr)
-    stage_ = std::make_unique<DramHbm>(*dram::Controller::make(controller_.settings()), 1);
-  return *stage_;
-}
-
-// Plays the run on the stage and remembers it; false if it never ends.
-bool DramHbm::rehearse(RememberedStreams::Run& run) {
-  DramHbm& stage = this->stage();
-  stage.controller_.take_rest(controller_, run.refreshes);
-  stage.adopt_run(*this);
-  const Tick begin = current_.begin;
-  const dram::ActivityCounts before = stage.controller_.activity();
-  if (!stage.bring_to_rest(run.refreshes)) {
-    stage_.reset();
-    return false;
-  }
-  const Tick rest = stage.controller_.now();
-
-  RememberedStreams::Outcome outcome;
-  outcome.rest = rest - begin;
-  outcome.edge = stage.edge_ - begin;
-  outcome.turn = stage.turn_;
-  if (run.refreshes) {
-    outcome.refresh_due = stage.controller_.refresh_due() - begin;
-    stage.controller_.save_refreshed(rest, current_.row_base, outcome.memory);
-  } else {
-    stage.controller_.save_rest(run.banks, {}, rest, current_.row_base, outcome.memory);
-  }
-  outcome.activity = stage.controller_.activity().since(before);
-  outcome.latencies = stage.collect_latencies();
-  for (std::size_t i = 0; i < stage.transfers_.size(); ++i) {
-    const Transfer& transfer = stage.transfers_[i];
-    auto& known = outcome.transfers.emplace_back();
-    known.accepted = transfer.accepted - begin;
-    known.finished = transfer.finished - begin;
-    RememberedStreams::Ends ends;
-    ends.reserve(transfer.ends.size());
-    for (const Tick end : transfer.ends) ends.push_back(static_cast<std::int32_t>(end - begin));
-    // What joins late changes nothing of what came early.
-    const bool shared = current_.outcome != nullptr && i < current_.outcome->transfers.size() &&
-                        *current_.outcome->transfers[i].ends == ends;
-    known.ends = shared ? current_.outcome->transfers[i].ends
-                        : std::make_shared<const RememberedStreams::Ends>(std::move(ends));
-  }
-  streams_.remember(run, std::move(outcome));
-  return true;
-}
-
-// The run that waits in another memory.
-void DramHbm::adopt_run(const DramHbm& other) {
-  turn_ = other.turn_;
-  edge_ = other.edge_;
-  transfers_.resize(other.current_.tickets.size());
-  for (auto& transfers : waiting_) transfers.clear();
-  for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    const Transfer& original = other.transfers_[other.current_.tickets[i]];
-    Transfer& transfer = transfers_[i];
-    transfer.pattern = original.pattern;
-    transfer.start = original.start;
-    transfer.bursts = original.bursts;
-    transfer.handed = 0;
-    transfer.unfinished = original.bursts;
-    transfer.finished = 0;
-    transfer.laid_out = false;
-    waiting_[other.current_.turns[i]].push_back(static_cast<Ticket>(i));
-  }
-}
-
-// Hands everything over and lets time go on until the memory is at rest, and a tick further: by
-// then the controller has turned from reads to writes, if it will.
-bool DramHbm::bring_to_rest(bool refreshes) {
-  const Tick due = controller_.refresh_due();
-  for (Tick edge = next_edge(); edge != dram::kNever; edge = next_edge()) {
-    controller_.advance_to(edge);
-    hand_over(edge);
-  }
-  const Tick latest = controller_.now() + kMostTicks;
-  while (controller_.unfinished() != 0) {
-    const Tick next = controller_.next_event();
-    if (next > latest) return false;
-    controller_.advance_to(next);
-  }
-  if (refreshes) {
-    controller_.advance_to(std::max(controller_.now(), due));
-    while (!controller_.at_rest() && controller_.next_event() <= latest)
-      controller_.advance_to(controller_.next_event());
-  }
-  controller_.advance_to(controller_.now() + 1);
-  return controller_.at_rest();
-}
-
-// Of everything that finished: how often each latency occurred, by is_write.
-std::array<std::vector<std::pair<Tick, std::uint64_t>>, 2> DramHbm::collect_latencies() {
-  std::array<std::vector<std::uint64_t>, 2> times;
-  controller_.take_completions([&](const dram::Completion& completion) {
-    note_completion(completion);
-    auto& counts = times[completion.is_write];
-    const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
-    if (counts.size() <= latency) counts.resize(latency + 1);
-    ++counts[latency];
-  });
-  std::array<std::vector<std::pair<Tick, std::uint64_t>>, 2> latencies;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    for (std::size_t latency = 0; latency < times[i].size(); ++latency) {
-      if (times[i][latency] != 0)
-        latencies[i].emplace_back(static_cast<Tick>(latency), times[i][latency]);
-    }
-  }
-  return latencies;
 }
 
 }  // namespace plena

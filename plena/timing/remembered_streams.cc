@@ -44,10 +44,14 @@ std::pair<RememberedStreams::Run*, bool> RememberedStreams::at(const Key& key) {
   return {&found->second, is_new};
 }
 
-RememberedStreams::Outcome& RememberedStreams::remember(Run& run, Outcome outcome) {
+RememberedStreams::Run* RememberedStreams::find(const Key& key) {
+  const auto found = known_.find(key);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+void RememberedStreams::remember(Run& run, Outcome outcome) {
   words_ += words_of(outcome);
   run.outcome = std::make_unique<Outcome>(std::move(outcome));
-  return *run.outcome;
 }
 
 void RememberedStreams::forget() {

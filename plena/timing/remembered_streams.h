@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -25,14 +26,21 @@ class RememberedStreams {
   using Key = std::vector<std::int32_t>;
   using Ends = std::vector<std::int32_t>;
 
+  static constexpr std::int32_t kUnknown = std::numeric_limits<std::int32_t>::max();
+
   /// All ticks count from the edge at which the first burst was offered.
   struct Transfer {
-    dram::Tick accepted = 0;  // of the last burst
-    dram::Tick finished = 0;
+    bool all_accepted = false;
+    std::uint32_t unfinished = 0;      // bursts whose end is not known
+    dram::Tick accepted = 0;           // of the last burst, when all are
+    dram::Tick finished = 0;           // latest end that is known
     std::shared_ptr<const Ends> ends;  // of its bursts
   };
+  /// What was seen of a run up to `until`. Only one that was seen to its end is whole and has more
+  /// than transfers.
   struct Outcome {
-    dram::Tick rest = 0;               // when the memory is at rest again
+    bool whole = false;
+    dram::Tick until = 0;              // if whole, when the memory is at rest again
     dram::Tick edge = 0;               // where the next burst may be handed over
     std::size_t turn = 0;              // whose turn it is then
     dram::Tick refresh_due = 0;        // the next one then, of a run with refreshes
@@ -44,7 +52,6 @@ class RememberedStreams {
   };
   struct Run {
     std::uint32_t number = 0;          // never 0
-    std::uint32_t met = 0;             // how often, while its outcome was not known
     bool refreshes = false;            // fall into it
     std::vector<dram::BankSet> banks;  // by channel, those whose state its key says
     std::unique_ptr<Outcome> outcome;  // null: not known
@@ -53,7 +60,10 @@ class RememberedStreams {
   /// The run of this key, and whether it is new: then only its number is filled in. Valid until
   /// forget().
   std::pair<Run*, bool> at(const Key& key);
-  Outcome& remember(Run& run, Outcome outcome);
+  /// Null if there is none.
+  Run* find(const Key& key);
+  /// In the place of what was known of it.
+  void remember(Run& run, Outcome outcome);
 
   /// Whether it takes so much memory that it is time to forget().
   [[nodiscard]] bool full() const { return words_ > kMostWords; }
