@@ -230,7 +230,7 @@ void DramHbm::simulate(Done&& done, Tick limit, Tick beyond_event) {
 }
 
 template <class Done>
-void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
+void DramHbm::run(const Transfer* transfer, Done&& done, Tick limit, Tick beyond_event) {
   if (failure_) return;
   settle_run();
   if (done()) return;
@@ -238,13 +238,21 @@ void DramHbm::run(Done&& done, Tick limit, Tick beyond_event) {
     const bool seen = limit != kNever && limit <= current_.begin + current_.outcome->until;
     if (current_.outcome->whole || seen) return;
     simulate_run();
+  }
+  if (transfer != nullptr && listener_ == nullptr) {
+    hand_over_all(*transfer, limit);
+    collect();
     if (done()) return;
   }
   simulate(done, limit, beyond_event);
 }
 
-void DramHbm::simulate_to(Tick limit) {
-  if (!failure_) simulate([] { return false; }, limit, 0);
+void DramHbm::hand_over_all(const Transfer& transfer, Tick limit) {
+  while (transfer.handed < transfer.bursts) {
+    const Tick edge = next_edge();
+    if (edge > limit || edge == kNever) return;
+    hand_over(edge);
+  }
 }
 
 void DramHbm::give_up() {
@@ -281,7 +289,9 @@ Tick DramHbm::last_end(Transfer& transfer, std::uint32_t first, std::uint32_t la
 Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) {
   Transfer& transfer = transfers_[ticket];
   if (first_row == 0 && last_row + 1 == transfer.pattern.count) return complete(ticket);
-  run([&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); }, kNever,
+  run(
+      nullptr,
+      [&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); }, kNever,
       beyond_event(transfer));
   if (failure_) return 0;
   const Tick end = last_end(transfer, first_row, last_row);
@@ -290,14 +300,14 @@ Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t l
 
 Cycle DramHbm::accepted(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  run([&] { return transfer.handed == transfer.bursts; });
+  run(&transfer, [&] { return transfer.handed == transfer.bursts; });
   return failure_ ? 0 : clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted));
 }
 
 Cycle DramHbm::complete(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
   const auto done = [&] { return transfer.unfinished == 0; };
-  run(done, kNever, beyond_event(transfer));
+  run(&transfer, done, kNever, beyond_event(transfer));
   // After this nobody may ask any more, and what the controller counted must be known.
   if (current_.outcome != nullptr && !current_.outcome->whole && all_finished()) {
     simulate_run();
@@ -314,14 +324,14 @@ Tick DramHbm::last_before_issue_after(Cycle horizon) const {
 bool DramHbm::accepted_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
   const auto done = [&] { return transfer.handed == transfer.bursts; };
-  run(done, last_before_issue_after(horizon));
+  run(&transfer, done, last_before_issue_after(horizon));
   return failure_ ||
          (done() && clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted)) <= horizon);
 }
 
 bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
-  run([&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
+  run(&transfer, [&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
   return failure_ || (transfer.unfinished == 0 && complete_cycle(transfer) <= horizon);
 }
 
@@ -351,11 +361,11 @@ Cycle DramHbm::first_complete(std::span<const Ticket> tickets) {
     }
     return first;
   };
-  run([&] { return earliest() != ~Cycle{0}; });
+  run(nullptr, [&] { return earliest() != ~Cycle{0}; });
   if (failure_) return 0;
   // A store that ends with its last command may yet be done before the data of a load whose
   // commands are all sent.
-  run([] { return false; }, static_cast<Tick>(clock_.tick_at(earliest())));
+  run(nullptr, [] { return false; }, static_cast<Tick>(clock_.tick_at(earliest())));
   return failure_ ? 0 : earliest();
 }
 

@@ -99,13 +99,16 @@ class DramHbm final : public HbmModel {
   void note_completion(const dram::Completion& completion);
   void collect();
   void tell_commands();
-  // Lets time go on until `done()`, up to and including tick `limit`; without a limit, up to
-  // `beyond_event` ticks further than the event that makes it so.
+  // Lets time go on until `done()`, which waits for a transfer, up to and including tick `limit`;
+  // without a limit, up to `beyond_event` ticks further than the event that makes it so.
   template <class Done>
-  void run(Done&& done, dram::Tick limit = dram::kNever, dram::Tick beyond_event = 0);
+  void run(const Transfer* transfer, Done&& done, dram::Tick limit = dram::kNever,
+           dram::Tick beyond_event = 0);
   template <class Done>
   void simulate(Done&& done, dram::Tick limit, dram::Tick beyond_event);
-  void simulate_to(dram::Tick limit);
+  // Hands over as much of a transfer as is offered by `limit`. Channels go on only as far as that
+  // takes, since it cannot be finished before.
+  void hand_over_all(const Transfer& transfer, dram::Tick limit);
   [[nodiscard]] dram::Tick beyond_event(const Transfer& transfer) const {
     return transfer.pattern.write ? 0 : read_latency_ - 1;
   }

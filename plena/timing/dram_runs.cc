@@ -188,11 +188,7 @@ void DramHbm::simulate_run() {
 
 // Up to and including tick `last`, but not beyond the end of the run; whether that was reached.
 bool DramHbm::simulate_run_to(Tick last) {
-  for (Tick edge = next_edge(); edge <= last; edge = next_edge()) {
-    controller_.advance_to(edge);
-    collect();
-    hand_over(edge);
-  }
+  for (Tick edge = next_edge(); edge <= last; edge = next_edge()) hand_over(edge);
   while (!controller_.at_rest() && controller_.next_event() <= last)
     controller_.advance_to(controller_.next_event());
   const bool at_rest = controller_.at_rest() && next_edge() == dram::kNever;

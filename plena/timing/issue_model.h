@@ -37,7 +37,8 @@ class IssueModel {
 
   /// Cycles up to the last drain().
   [[nodiscard]] Cycle total() const { return total_; }
-  [[nodiscard]] const std::vector<InstructionAccount>& accounts() const { return accounts_; }
+  /// Of all instructions up to the last drain(), by pc.
+  [[nodiscard]] virtual std::vector<InstructionAccount> accounts() const { return accounts_; }
   /// Of all units up to the last drain(); nothing where there are as many units as wanted.
   [[nodiscard]] virtual std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts()
       const = 0;

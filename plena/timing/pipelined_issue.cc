@@ -492,15 +492,20 @@ void PipelinedIssue::drain() {
     front_.next_issue = front_.latest;
   }
   total_ = front_.next_issue;
+}
+
+std::vector<InstructionAccount> PipelinedIssue::accounts() const {
+  std::vector<InstructionAccount> all = accounts_;
   std::uint64_t passing = 0;  // pieces of program that have begun and not ended
-  for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
-    InstructionAccount& account = accounts_[pc];
+  for (std::size_t pc = 0; pc < all.size(); ++pc) {
+    InstructionAccount& account = all[pc];
     passing += passages_[pc].begun;
     account.executions = passing;
     account.causes[Cause::Issue] = passing;
     passing -= passages_[pc].ended;
     std::copy_n(stalls_[pc].cycles.begin(), kStallCauseCount, account.causes.cycles.begin());
   }
+  return all;
 }
 
 std::string PipelinedIssue::state() const {
@@ -517,9 +522,10 @@ std::string PipelinedIssue::state() const {
 
 std::optional<std::array<UnitAccount, kUnitCount>> PipelinedIssue::unit_accounts() const {
   std::array<UnitAccount, kUnitCount> units{};
-  for (std::size_t pc = 0; pc < accounts_.size(); ++pc) {
+  const std::vector<InstructionAccount> all = accounts();
+  for (std::size_t pc = 0; pc < all.size(); ++pc) {
     const TimedInstruction& i = timed_[pc];
-    units[static_cast<std::size_t>(i.unit)].busy += accounts_[pc].executions * i.interval;
+    units[static_cast<std::size_t>(i.unit)].busy += all[pc].executions * i.interval;
   }
   for (std::size_t u = 0; u < kUnitCount; ++u) {
     if (is_transfer_unit(static_cast<Unit>(u))) units[u].busy = moving_[u];

@@ -57,6 +57,7 @@ class PipelinedIssue final : public IssueModel {
 
   void drain() override;
   [[nodiscard]] std::string state() const override;
+  [[nodiscard]] std::vector<InstructionAccount> accounts() const override;
   [[nodiscard]] std::optional<std::array<UnitAccount, kUnitCount>> unit_accounts() const override;
 
  private:
