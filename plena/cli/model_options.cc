@@ -44,12 +44,14 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context)
                   .model_name = named.filename().string(),
                   .tokenizer = *std::move(tokenizer),
                   .context = options.positions,
+                  .block = options.block,
                   .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor});
 }
 
 Result<Image> open_image(const ModelOptions& options) {
   if (options.machine.named() || !options.tokenizer.empty() || !options.scales.empty() ||
-      options.random_weights || options.positions != 0 || options.layers != 0) {
+      options.random_weights || options.positions != 0 || options.block != 0 ||
+      options.layers != 0) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),
@@ -76,6 +78,11 @@ void add_model_and_machine_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--context", options.positions,
                   "Positions to compile for; fewer than the model has leave room in the SRAMs")
+      ->check(CLI::Range(1U, UINT32_MAX))
+      ->type_name("N");
+  command
+      .add_option("--block", options.block,
+                  "Tokens of a prompt to take at once, at most; default: MLEN, where they fit")
       ->check(CLI::Range(1U, UINT32_MAX))
       ->type_name("N");
   command

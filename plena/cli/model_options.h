@@ -18,8 +18,9 @@ struct ModelOptions {
   std::optional<std::uint64_t> random_weights;
   MachineOptions machine;
   std::uint32_t positions = 0;  // of the context to compile for; 0: all the model has
+  std::uint32_t block = 0;      // tokens of a prompt taken at once, at most; 0: MLEN
   std::uint32_t layers = 0;     // the first so many of the model's; 0: all
-  std::string scales;  // how weights are quantised: floor (empty: the same) or search
+  std::string scales;           // how weights are quantised: floor (empty: the same) or search
 };
 
 /// MODEL --tokenizer --random-weights --scales and the machine options.
