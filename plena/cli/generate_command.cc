@@ -273,6 +273,8 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   RunOptions run_options;
   run_options.interrupted = &interrupted();
   run_options.fuse = options.engine.fuse;
+  Workers workers(options.engine.threads);
+  run_options.workers = &workers;
   auto session = Session::create(*image, run_options, options.engine.tile_cache_bytes());
   if (!session) return tl::unexpected(session.error());
   auto works = start_clock(options, *session);

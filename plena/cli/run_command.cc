@@ -156,12 +156,14 @@ Result<Stop> execute(Machine& machine, const ProgramSource& source, const RunArg
     observers.add(log.emplace(source.program, stream->get()));
   }
   TileCache tile_cache(arguments.engine.tile_cache_bytes());
+  Workers workers(arguments.engine.threads);
   Stop stop = run(machine, **program,
                   {.max_instructions = arguments.max_instructions,
                    .observer = observers.observer(),
                    .interrupted = &interrupted(),
                    .fuse = arguments.engine.fuse,
-                   .tile_cache = &tile_cache});
+                   .tile_cache = &tile_cache,
+                   .workers = &workers});
   if (timeline) {
     if (auto finished = timeline->finish(); !finished) return forward_error(finished);
   }

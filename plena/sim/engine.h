@@ -19,6 +19,7 @@ namespace plena {
 
 class PreparedProgram;
 class TileCache;
+class Workers;
 struct RunOptions;
 struct Stop;
 
@@ -68,6 +69,8 @@ struct RunOptions {
   /// Tiles that stay decoded from one prefetch, and one run, to the next (tile_cache.h). The
   /// results are the same without: then every prefetch decodes its bytes.
   TileCache* tile_cache = nullptr;
+  /// Threads for products that are large enough (workers.h); null: none but the caller's.
+  Workers* workers = nullptr;
 };
 
 enum class StopReason : std::uint8_t {

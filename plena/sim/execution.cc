@@ -59,7 +59,8 @@ Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& opt
       shown(m.mram, p.mlen, p.matrix_bytes),
       sweeps_ahead(options.fuse && !p.dialect.any_switch()),
       sweeps(p.mlen, p.blen, (p.blen - 1) * std::uint64_t{p.vlen} + p.mlen),
-      turned(*p.matrix, p.mlen, p.matrix_bytes) {
+      turned(*p.matrix, p.mlen, p.matrix_bytes),
+      workers(options.workers) {
   if (options.tile_cache != nullptr && options.tile_cache->attach(m, p)) {
     tile_cache = options.tile_cache;
   }

@@ -80,6 +80,41 @@ Activations load_activations(Execution& x, std::uint64_t address, std::uint64_t 
   return {x.activations.data(), mlen};
 }
 
+// Columns a thread takes at a time of a product that several share.
+constexpr std::size_t kSharedColumns = 128;
+
+// MatrixKernels::product of rows MLEN apart, by all workers where it is large.
+void product(const Execution& x, const ProductShape& shape, const Activations& a,
+             const std::uint8_t* weights, float* out, std::size_t out_stride) {
+  const auto& p = x.program;
+  if (x.workers == nullptr)
+    return p.matrix->product(shape, a.values, a.stride, weights, p.mlen, out, out_stride);
+  x.workers->split(shape.columns, kSharedColumns, shape.rows * shape.n,
+                   [&](std::size_t first, std::size_t count) {
+                     ProductShape part = shape;
+                     part.columns = count;
+                     p.matrix->product(part, a.values, a.stride, weights + first * p.matrix_bytes,
+                                       p.mlen, out + first, out_stride);
+                   });
+}
+
+// The same for MatrixKernels::product_transposed.
+void product_transposed(const Execution& x, const ProductShape& shape, const Activations& a,
+                        const std::uint8_t* weights, float* out, std::size_t out_stride) {
+  const auto& p = x.program;
+  if (x.workers == nullptr)
+    return p.matrix->product_transposed(shape, a.values, a.stride, weights, p.mlen, out,
+                                        out_stride);
+  x.workers->split(shape.columns, kSharedColumns, shape.rows * shape.n,
+                   [&](std::size_t first, std::size_t count) {
+                     ProductShape part = shape;
+                     part.columns = count;
+                     p.matrix->product_transposed(part, a.values, a.stride,
+                                                  weights + first * p.mlen * p.matrix_bytes, p.mlen,
+                                                  out + first, out_stride);
+                   });
+}
+
 // out += a times the part of a tile that starts at `address`, or times the transpose of it.
 template <bool kTransposed>
 void multiply(Execution& x, const ProductShape& shape, const float* a, std::size_t a_stride,
@@ -90,13 +125,13 @@ void multiply(Execution& x, const ProductShape& shape, const float* a, std::size
       // Element (r, c) of the tile is (c, r) there.
       const std::uint64_t offset = p.tile_divisor.modulo(address);
       const std::uint64_t r = p.mlen_divisor.quotient(offset), c = p.mlen_divisor.modulo(offset);
-      p.matrix->product(shape, a, a_stride, columns + (c * p.mlen + r) * p.matrix_bytes, p.mlen,
-                        out, out_stride);
+      product(x, shape, {a, a_stride}, columns + (c * p.mlen + r) * p.matrix_bytes, out,
+              out_stride);
       return;
     }
-    p.matrix->product_transposed(shape, a, a_stride, x.mram(address), p.mlen, out, out_stride);
+    product_transposed(x, shape, {a, a_stride}, x.mram(address), out, out_stride);
   } else {
-    p.matrix->product(shape, a, a_stride, x.mram(address), p.mlen, out, out_stride);
+    product(x, shape, {a, a_stride}, x.mram(address), out, out_stride);
   }
 }
 
@@ -140,7 +175,7 @@ void multiply_tile(Execution& x, std::uint64_t vector_address, std::uint64_t pla
   const ProductShape shape{p.blen, p.mlen, p.mlen, p.blen, x.mram_is_finite(tile)};
   const std::uint8_t* weights = kTransposed ? x.mram_columns(tile) : x.mram(tile);
   if (weights == nullptr) weights = x.turned.columns(place, x.mram(tile));
-  p.matrix->product(shape, a.values, a.stride, weights, p.mlen, out, p.mlen);
+  product(x, shape, a, weights, out, p.mlen);
 }
 
 // The column block at `matrix_address` into the accumulators: by itself, or out of a product of

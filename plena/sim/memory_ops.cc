@@ -92,14 +92,21 @@ void tell_row(const Execution& x, const Access& access, std::uint64_t row, bool 
   x.observer->moved_row(moved);
 }
 
+// Rows a thread decodes at a time of a tile that several share.
+constexpr std::size_t kSharedRows = 64;
+
 // Rows begin … end - 1 of an access to the rows at `to`.
 void decode_rows(const Execution& x, const Access& access, std::uint64_t begin, std::uint64_t end,
                  std::uint8_t* to, std::size_t row_bytes) {
-  for (std::uint64_t row = begin; row < end; ++row) {
-    const std::uint64_t element = access.row_start(row);
-    access.codec.decode(element_bytes(x, access, element), scale_bytes(x, access, element), element,
-                        access.length, to + (row - begin) * row_bytes);
-  }
+  const auto decode = [&](std::size_t first, std::size_t count) {
+    for (std::size_t row = first; row < first + count; ++row) {
+      const std::uint64_t element = access.row_start(begin + row);
+      access.codec.decode(element_bytes(x, access, element), scale_bytes(x, access, element),
+                          element, access.length, to + row * row_bytes);
+    }
+  };
+  if (x.workers == nullptr) return decode(0, end - begin);
+  x.workers->split(end - begin, kSharedRows, access.length, decode);
 }
 
 void tell_rows(const Execution& x, const Access& access) {

@@ -17,6 +17,7 @@
 #include "plena/sim/shown_tiles.h"
 #include "plena/sim/tile_cache.h"
 #include "plena/sim/turned_tiles.h"
+#include "plena/sim/workers.h"
 
 namespace plena {
 
@@ -141,6 +142,7 @@ struct Execution {
   bool sweeps_ahead = false;        // column blocks may be computed before they are asked for
   ColumnSweeps sweeps;
   TurnedTiles turned;
+  Workers* workers = nullptr;  // null: this thread alone
 
   bool faulted = false;
   Trap fault;  // valid when faulted

@@ -8,6 +8,7 @@
 
 #include "plena/sim/rs_fixture.h"
 #include "plena/sim/tile_cache.h"
+#include "plena/sim/workers.h"
 
 namespace plena {
 namespace {
@@ -156,9 +157,14 @@ TEST_P(ProductShortCuts, GiveTheStateOfThePlainEngine) {
     fill(plain, seed);
     fill(quick, seed);
     TileCache cache(seed % 3 * kTileElements * 2);  // no tile, one, two
+    constexpr unsigned kThreads[] = {1, 2, 3, 8};
+    Workers workers(kThreads[seed % 4], 0);
 
     const auto traps = run_past_traps(plain, *program, {.fuse = false});
-    EXPECT_EQ(run_past_traps(quick, *program, {.tile_cache = seed % 3 ? &cache : nullptr}), traps);
+    EXPECT_EQ(run_past_traps(quick, *program,
+                             {.tile_cache = seed % 3 ? &cache : nullptr,
+                              .workers = seed % 5 ? &workers : nullptr}),
+              traps);
 
     EXPECT_EQ(quick.retired, plain.retired);
     EXPECT_TRUE(quick.vram == plain.vram);
