@@ -1,10 +1,10 @@
-// Attention of each token over the cache, one tile of K lanes (and the heads that share it) at a
+// Attention over the cache, one tile of K lanes (and the heads that share it) at a
 // time: scores of all positions in sight, softmax head by head, and the weighted sum of V.
 //
 // Heads narrower than a row share rows: each query is isolated in a row of its own before the
 // scores, and its output lands in its own lanes. Only the tiles in sight are walked; the last one
 // is masked, and with a window the first one too. Where the K and V tiles of the whole context fit
-// Matrix SRAM they are loaded once for all tokens of the block.
+// Matrix SRAM they are loaded first.
 
 #include "plena/compiler/attention_tile.h"
 #include "plena/compiler/score_maxima.h"
@@ -12,7 +12,7 @@
 namespace plena {
 
 void AttentionTile::set_rows(Gp to, ValueId value, std::uint32_t row, std::string_view what) const {
-  set_indexed(context, to, context.row(value, row), context.token_stride(value), token, what);
+  context.emitter.set(to, context.row(value, row), what);
   if (layout().tiles == 1) return;
   HeldGp offset(context.emitter, "rows of this tile");
   load_kept(context, offset, context.plan.queries_at, "rows of this tile");
@@ -45,7 +45,7 @@ void load_cache(const CacheTiles& cache) {
   }
 }
 
-void emit_token(const AttentionTile& tile) {
+void emit_tile(const AttentionTile& tile) {
   if (ScoreMaxima::serve(tile)) {
     const ScoreMaxima maxima(tile);
     emit_scores(tile, &maxima);
@@ -76,10 +76,7 @@ void emit_attention(const KernelContext& context, const AttentionOp& op) {
   Loop tiles(context.emitter, layout.tiles, "tiles of K lanes");
   const CacheTiles cache(context, op);
   load_cache(cache);
-  {
-    TokenLoop tokens(context);
-    emit_token({context, op, cache, tokens.index()});
-  }
+  emit_tile({context, op, cache});
   if (op.sinks) advance_kept(context, plan.sinks_at, layout.heads_per_tile());
   if (layout.tiles == 1) return;
   advance_kept(context, plan.keys_at, layout.span * plan.cache_stride);

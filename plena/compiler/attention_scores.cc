@@ -72,9 +72,9 @@ class Scores {
         e_.set(*seen, context_.row(context_.plan.no_scores), "as if of a tile before");
       }
       if (cache.resident()) {
-        cache.set_resident_sweep(key, last, cache.key_tiles(), tile_.token);
+        cache.set_resident_sweep(key, last, cache.key_tiles());
       } else {
-        cache.set_region_sweep(key, last, 0, tile_.token, tile_.token);
+        cache.set_region_sweep(key, last, 0);
       }
       SweepLoop tiles(e_, key, last, "tiles of positions");
       if (cache.resident()) {
@@ -179,7 +179,7 @@ class Scores {
 
   void add_mask(Gp score, const Block& block) const {
     HeldGp mask(e_, "mask");
-    set_indexed(context_, mask, context_.row(block), tile_.vlen(), tile_.token, block.name);
+    e_.set(mask, context_.row(block), block.name);
     unroll(e_, tile_.head_count(), kMostCopies, "heads", [&](std::uint64_t copies, bool more) {
       for (std::uint64_t i = 0; i < copies; ++i) {
         e_.emit(Op::V_ADD_VV, {score, score, mask, kAllLanes});

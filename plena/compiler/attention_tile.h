@@ -1,4 +1,4 @@
-// Inside attention: one token and one tile of K lanes with the heads that share it, and the stages
+// Inside attention: one tile of K lanes with the heads that share it, and the stages
 // that work on it, one file each. Not for other kernels; they use kernels.h.
 #pragma once
 
@@ -14,7 +14,6 @@ struct AttentionTile {
   const KernelContext& context;
   const AttentionOp& op;
   const CacheTiles& cache;
-  Gp token;  // index in the block
 
   [[nodiscard]] const HeadLayout& layout() const { return context.tiled.heads; }
   [[nodiscard]] std::uint64_t vlen() const { return context.settings.vlen; }
@@ -31,7 +30,7 @@ struct AttentionTile {
   /// a row of scores, and there is room for the tiles it needs.
   [[nodiscard]] bool sums_are_products() const;
 
-  /// The token's row of a value that belongs to this tile, `row` behind the first.
+  /// The row of a value that belongs to this tile, `row` behind the first.
   void set_rows(Gp to, ValueId value, std::uint32_t row, std::string_view what) const;
 };
 

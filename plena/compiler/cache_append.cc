@@ -9,17 +9,15 @@ void emit_cache_append(const KernelContext& context, ValueId qkv) {
   const RegionScope region(e, "cache_append");
   const std::uint64_t amount = context.settings.hbm_v_writeback_amount;
   const std::uint64_t stores = (context.tiled.cache_regions() + amount - 1) / amount;
-  TokenLoop tokens(context);
   HeldGp row(e, "k, v");
   HeldGp to(e, "element of the cache");
   {
     HeldGp layer(e, "cache of the layer");
-    load_kept(context, to, context.plan.cache_row, "position * MLEN", tokens.index());
+    load_kept(context, to, context.plan.cache_row, "position * MLEN");
     load_kept(context, layer, context.plan.cache_at, "cache of this layer");
     e.emit(Op::S_ADD_INT, {to, to, layer});
   }
-  set_indexed(context, row, context.row(qkv, context.tiled.heads.query_rows()),
-              context.token_stride(qkv), tokens.index(), "k, v");
+  e.set(row, context.row(qkv, context.tiled.heads.query_rows()), "k, v");
   Loop loop(e, stores, "stores");
   // Rows behind v go to the next layer's regions, which that layer overwrites before it reads
   // them; behind the last layer the plan leaves room.

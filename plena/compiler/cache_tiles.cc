@@ -17,28 +17,18 @@ void CacheTiles::load_newest() const {
   for (std::uint32_t row = 0; row < layout_.span; ++row) load_newest_row(row);
 }
 
-void CacheTiles::set_resident_sweep(Gp from, Gp last, std::uint64_t place, Gp token) const {
-  const std::uint64_t newest = place + resident_stride() - tile_elements_;
-  e_.set(from, newest, "place of the newest tile");
-  if (context_.tokens == 1) {
-    e_.copy(last, from);
-    subtract_kept(from, context_.plan.newest_tile, token);
-  } else {
-    HeldGp block(e_, "last token");
-    e_.set(block, context_.tokens - 1, "last token of the block");
-    subtract_kept(from, context_.plan.newest_tile, block);
-    e_.copy(last, from);
-    add_kept(last, context_.plan.newest_tile, token);
-  }
-  if (op_.window != 0) add_kept(from, window().first_tile, token);
+void CacheTiles::set_resident_sweep(Gp from, Gp last, std::uint64_t place) const {
+  e_.set(from, place + resident_stride() - tile_elements_, "place of the newest tile");
+  e_.copy(last, from);
+  subtract_kept(from, context_.plan.newest_tile);
+  if (op_.window != 0) add_kept(from, window().first_tile);
 }
 
-void CacheTiles::set_region_sweep(Gp from, Gp last, std::uint64_t index, Gp first_token,
-                                  Gp last_token) const {
+void CacheTiles::set_region_sweep(Gp from, Gp last, std::uint64_t index) const {
   set_region(from, index);
   e_.copy(last, from);
-  add_kept(last, context_.plan.newest_tile, last_token);
-  if (op_.window != 0) add_kept(from, window().first_tile, first_token);
+  add_kept(last, context_.plan.newest_tile);
+  if (op_.window != 0) add_kept(from, window().first_tile);
 }
 
 // Where region `index` of this tile of lanes starts.
@@ -48,15 +38,15 @@ void CacheTiles::set_region(Gp to, std::uint64_t index) const {
   if (index != 0) e_.advance(to, index * context_.plan.cache_stride, "region");
 }
 
-void CacheTiles::add_kept(Gp to, const Block& place, Gp token) const {
+void CacheTiles::add_kept(Gp to, const Block& place) const {
   HeldGp term(e_, place.name);
-  load_kept(context_, term, place, place.name, token);
+  load_kept(context_, term, place, place.name);
   e_.emit(Op::S_ADD_INT, {to, to, term});
 }
 
-void CacheTiles::subtract_kept(Gp to, const Block& place, Gp token) const {
+void CacheTiles::subtract_kept(Gp to, const Block& place) const {
   HeldGp term(e_, place.name);
-  load_kept(context_, term, place, place.name, token);
+  load_kept(context_, term, place, place.name);
   e_.emit(Op::S_SUB_INT, {to, to, term});
 }
 
@@ -64,15 +54,10 @@ void CacheTiles::load_row(std::uint32_t row) const {
   HeldGp key(e_, "K in the cache");
   HeldGp last(e_, "newest tile");
   HeldGp key_to(e_, "K tiles");
-  {
-    HeldGp token(e_, "last token");
-    if (context_.tokens > 1) e_.set(token, context_.tokens - 1, "last token");
-    const Gp last_token = context_.tokens > 1 ? Gp(token) : kZeroGp;
-    set_region_sweep(key, last, row, kZeroGp, last_token);
-    e_.set(key_to, newest_key(row), "place of the newest K tile");
-    subtract_kept(key_to, context_.plan.newest_tile, last_token);
-  }
-  if (op_.window != 0) add_kept(key_to, window().first_tile, kZeroGp);
+  set_region_sweep(key, last, row);
+  e_.set(key_to, newest_key(row), "place of the newest K tile");
+  subtract_kept(key_to, context_.plan.newest_tile);
+  if (op_.window != 0) add_kept(key_to, window().first_tile);
   load_tiles(key, last, key_to);
 }
 
@@ -82,12 +67,12 @@ void CacheTiles::load_older_row(std::uint32_t row) const {
   HeldGp key_to(e_, "K tiles");
   set_region(key, row);
   e_.copy(last, key);
-  add_kept(last, context_.plan.older_tile, kZeroGp);
+  add_kept(last, context_.plan.older_tile);
   e_.set(key_to, newest_key(row) - tile_elements_, "place before the newest K tile");
-  subtract_kept(key_to, context_.plan.older_tile, kZeroGp);
+  subtract_kept(key_to, context_.plan.older_tile);
   if (op_.window != 0) {
-    add_kept(key, window().first_tile, kZeroGp);
-    add_kept(key_to, window().first_tile, kZeroGp);
+    add_kept(key, window().first_tile);
+    add_kept(key_to, window().first_tile);
   }
   load_tiles(key, last, key_to);
 }
@@ -111,7 +96,7 @@ void CacheTiles::load_newest_row(std::uint32_t row) const {
   HeldGp from(e_, "newest tile in the cache");
   HeldGp to(e_, "its place");
   set_region(from, row);
-  add_kept(from, context_.plan.newest_tile, kZeroGp);
+  add_kept(from, context_.plan.newest_tile);
   e_.set(to, newest_key(row), "place of the newest K tile");
   e_.emit(Op::H_PREFETCH_M, {to, from, kCacheBase, kContiguous, kKeyValue});
   e_.advance(from, values());

@@ -1,7 +1,7 @@
 // Where attention finds the cache: K and V tiles of one tile of lanes, in HBM and, where those of
 // the whole context fit, in Matrix SRAM.
 //
-// There the newest tile in sight of the block has the last place and older ones those before it:
+// There the newest tile has the last place and older ones those before it:
 // they can come while nothing but the newest one's key is missing.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace plena {
 
-/// What the tokens of a block share of one tile of K lanes: its regions of the cache.
+/// One tile of K lanes: its regions of the cache.
 class CacheTiles {
  public:
   CacheTiles(const KernelContext& context, const AttentionOp& op)
@@ -23,11 +23,10 @@ class CacheTiles {
 
   [[nodiscard]] bool resident() const { return context_.plan.key_tiles.count != 0; }
 
-  /// Whether the older tiles are loaded before this position's key is known: where one token looks
-  /// at one tile of lanes, and there may be older tiles whatever the window.
+  /// Whether the older tiles are loaded before this position's key is known: where there is
+  /// one tile of lanes, and there may be older tiles whatever the window.
   [[nodiscard]] bool loads_early() const {
-    return resident() && context_.tokens == 1 && layout_.tiles == 1 &&
-           context_.tiled.context_tiles > 1 &&
+    return resident() && layout_.tiles == 1 && context_.tiled.context_tiles > 1 &&
            (op_.window == 0 || op_.window > context_.tiled.mlen);
   }
 
@@ -40,19 +39,18 @@ class CacheTiles {
     return context_.tile(context_.plan.value_tiles);
   }
 
-  /// K and V of all positions in sight of the block.
+  /// K and V of all positions in sight.
   void load() const;
 
   /// Those of all tiles but the newest; at least one tile, whatever it is.
   void load_older() const;
   void load_newest() const;
 
-  /// from, last: the first and the last tile in sight of a token, of the tiles at `place` in Matrix
-  /// SRAM.
-  void set_resident_sweep(Gp from, Gp last, std::uint64_t place, Gp token) const;
+  /// from, last: the first and the last tile in sight, of the tiles at `place` in Matrix SRAM.
+  void set_resident_sweep(Gp from, Gp last, std::uint64_t place) const;
 
   /// The same as elements of region `index` of the cache in HBM.
-  void set_region_sweep(Gp from, Gp last, std::uint64_t index, Gp first_token, Gp last_token) const;
+  void set_region_sweep(Gp from, Gp last, std::uint64_t index) const;
 
  private:
   [[nodiscard]] const WindowPlaces& window() const { return context_.plan.windows.at(op_.window); }
@@ -64,8 +62,8 @@ class CacheTiles {
     return layout_.key_rows() * context_.plan.cache_stride;
   }
   void set_region(Gp to, std::uint64_t index) const;
-  void add_kept(Gp to, const Block& place, Gp token) const;
-  void subtract_kept(Gp to, const Block& place, Gp token) const;
+  void add_kept(Gp to, const Block& place) const;
+  void subtract_kept(Gp to, const Block& place) const;
   void load_row(std::uint32_t row) const;
   void load_older_row(std::uint32_t row) const;
   void load_newest_row(std::uint32_t row) const;

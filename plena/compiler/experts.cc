@@ -140,8 +140,7 @@ class Experts {
                         .inputs = context_.row(op_.down.from),
                         .outputs = context_.row(op_.down.to),
                         .input_tiles = context_.tiled.rows(op_.down.from),
-                        .output_tiles = context_.tiled.rows(op_.down.to),
-                        .output_stride = context_.token_stride(op_.down.to)};
+                        .output_tiles = context_.tiled.rows(op_.down.to)};
       if (op_.down.bias) down.bias = bias_row(*op_.down.bias);
       emit_tiled_product(context_, down);
     }

@@ -16,10 +16,9 @@ void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
                                .outputs = context.row(context.plan.gate),
                                .input_tiles = context.tiled.rows(op.from),
                                .output_tiles = halves * tiles,
-                               .output_stride = halves * tiles * vlen,
                                .bias = tiled.bias});
   emit_activation(context, op.activation, op.gated,
-                  {.count = tiles * context.tokens,
+                  {.count = tiles,
                    .gate = {context.row(context.plan.gate), halves * vlen},
                    .up = {context.row(context.plan.gate, 1), halves * vlen},
                    .to = {context.row(op.to), vlen}});

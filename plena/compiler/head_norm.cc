@@ -20,10 +20,9 @@ class HeadNorm {
   void emit() const {
     const bool queries = op_.part == HeadPart::Queries;
     const std::uint64_t rows = queries ? layout_.query_rows() : layout_.key_rows();
-    TokenLoop tokens(context_);
     HeldGp x(e_, "head");
-    set_indexed(context_, x, context_.row(op_.qkv, queries ? 0 : layout_.query_rows()),
-                context_.token_stride(op_.qkv), tokens.index(), queries ? "queries" : "keys");
+    e_.set(x, context_.row(op_.qkv, queries ? 0 : layout_.query_rows()),
+           queries ? "queries" : "keys");
     Loop loop(e_, rows / layout_.span, "rows");
     if (layout_.slots > 1) {
       norm_slots(x);

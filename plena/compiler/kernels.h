@@ -1,8 +1,8 @@
 // The operators of the graph as instruction sequences, one file each. Every kernel reads and writes
 // blocks of the memory plan and leaves no register behind.
 //
-// All work on a block of tokens, one when decoding: a vector of the model is a few rows of Vector
-// SRAM, MLEN lanes each, token after token; its padding lanes are 0 (kernels keep them so).
+// They decode one token: a vector of the model is a few rows of Vector SRAM, MLEN lanes each; its
+// padding lanes are 0 (kernels keep them so). Those of a block of tokens are block_kernels.h's.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,7 @@ struct KernelContext {
   const MemoryPlan& plan;
   const PlanInput& tables;
   WeightPipeline& pipeline;
-  std::uint32_t tokens = 1;  // of the block
-  Gp weights;                // element of the next tile of the weight stream; products move it on
+  Gp weights;  // element of the next tile of the weight stream; products move it on
 
   /// Address of a row of a Vector SRAM block, in elements.
   [[nodiscard]] std::uint64_t row(const Block& block, std::uint64_t index = 0) const {
@@ -68,10 +67,6 @@ struct KernelContext {
   }
   [[nodiscard]] std::uint64_t row(ValueId value, std::uint64_t index = 0) const {
     return row(plan.values[value], index);
-  }
-  /// Elements from a token's rows of a value to the next one's.
-  [[nodiscard]] std::uint64_t token_stride(ValueId value) const {
-    return tiled.rows(value) * std::uint64_t{settings.vlen};
   }
   /// Address of the first tile of a Matrix SRAM block, in elements.
   [[nodiscard]] std::uint64_t tile(const Block& block) const {
@@ -118,9 +113,6 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
 void emit_feed_forward(const KernelContext& context, const LayerKind& kind,
                        const FeedForwardOp& op);
 
-/// The rows of one token to those of the first of its block: of INT_MEM's `last_token`.
-void emit_pick_token(const KernelContext& context, ValueId value);
-
 /// Key and value rows of `qkv` to the cache at their positions.
 void emit_cache_append(const KernelContext& context, ValueId qkv);
 
@@ -132,7 +124,6 @@ struct TiledProduct {
   std::uint64_t outputs = 0;  // likewise
   std::uint64_t input_tiles = 0;
   std::uint64_t output_tiles = 0;
-  std::uint64_t output_stride = 0;    // elements from a token's outputs to the next one's
   std::optional<std::uint64_t> bias;  // address of its first row
   bool add = false;
 };
@@ -183,40 +174,6 @@ void emit_activation(const KernelContext& context, const ActivationShape& activa
 /// to = cap * tanh(from / cap), where `from` holds twice the quotient: rows of Vector SRAM may be
 /// the same.
 void emit_scaled_tanh(const KernelContext& context, Gp to, Gp from, float cap);
-
-/// A loop over the tokens of the block; `index` counts them from 0. Decoding emits the bare body,
-/// its index gp0.
-class TokenLoop {
- public:
-  explicit TokenLoop(const KernelContext& context) : context_(context), one_(context.tokens == 1) {
-    if (one_) return;
-    index_.emplace(context.emitter, "index of the token");
-    context.emitter.set(*index_, 0, "first token");
-    loop_.emplace(context.emitter, context.tokens, "tokens");
-  }
-  TokenLoop(const TokenLoop&) = delete;
-  TokenLoop& operator=(const TokenLoop&) = delete;
-  ~TokenLoop() {
-    if (!one_) context_.emitter.advance(*index_, 1);
-  }
-
-  [[nodiscard]] Gp index() const { return one_ ? kZeroGp : Gp(*index_); }
-
- private:
-  const KernelContext& context_;
-  bool one_;
-  std::optional<HeldGp> index_;
-  std::optional<Loop> loop_;  // closed first
-};
-
-/// to = base + index * stride.
-inline void set_indexed(const KernelContext& context, Gp to, std::uint64_t base,
-                        std::uint64_t stride, Gp index, std::string_view what) {
-  if (context.tokens == 1) return context.emitter.set(to, base, what);
-  context.emitter.set(to, stride);
-  context.emitter.emit(Op::S_MUL_INT, {to, to, index});
-  context.emitter.advance(to, base, what);
-}
 
 /// `count` equal steps as a loop over up to `most` copies of them, as even as they come: what the
 /// loop and the pointers common to its steps cost is paid once a turn, and the copies are a longer

@@ -7,7 +7,6 @@ namespace plena {
 
 namespace {
 
-// One token's norm after the other; the pointers walk through their rows.
 class NormRows {
  public:
   NormRows(const KernelContext& context, const LayerKind& kind, const NormOp& op)
@@ -23,7 +22,6 @@ class NormRows {
     HeldGp y(e_, "output");
     e_.set(x, context_.row(op_.from), "input");
     e_.set(y, context_.row(op_.to), "output");
-    Loop tokens(e_, context_.tokens, "tokens");
     HeldFp scale(e_, "scale");
     sum_up_squares(x, scale);
     e_.emit(Op::S_SQRT_FP, {scale, scale});
@@ -71,8 +69,8 @@ class NormRows {
         e_.emit(Op::V_MUL_VF, {scaled, x, scale, kAllLanes});
         if (gain) e_.emit(Op::V_MUL_VV, {scaled, scaled, *gain, kAllLanes});
         if (op_.add) e_.emit(Op::V_ADD_VV, {y, y, scratch, kAllLanes});
-        step(context_, x, vlen_, tiles_ * context_.tokens);
-        step(context_, y, vlen_, tiles_ * context_.tokens);
+        step(context_, x, vlen_, tiles_);
+        step(context_, y, vlen_, tiles_);
         if (gain) step(context_, *gain, vlen_, tiles_);
       }
     });

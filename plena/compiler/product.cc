@@ -56,22 +56,15 @@ class ProductLoops {
   void emit() {
     HeldGp y(e_, "output");
     HeldGp current(e_, "slot in use");
-    std::optional<HeldGp> bias;
-    const bool one = context_.tokens == 1;
-    e_.set(y, one && product_.add ? context_.row(context_.plan.partials) : product_.outputs,
-           "output");
-    if (product_.bias && !one) {
-      bias.emplace(e_, "bias");
-      e_.set(*bias, *product_.bias, "bias");
-    }
+    e_.set(y, product_.add ? context_.row(context_.plan.partials) : product_.outputs, "output");
     load_first();
     e_.set(current, slot(slot_), "slot in use");
     if (group_.chunks == 1) {
-      emit_groups(current, y, bias);
+      emit_groups(current, y);
     } else {
-      emit_chunks(current, y, bias);
+      emit_chunks(current, y);
     }
-    if (one) finish_token();
+    finish();
   }
 
  private:
@@ -141,41 +134,31 @@ class ProductLoops {
   }
 
   // Groups of outputs whose tiles fit a slot.
-  void emit_groups(Gp current, Gp y, const std::optional<HeldGp>& bias) {
+  void emit_groups(Gp current, Gp y) {
     const std::uint64_t inputs = product_.input_tiles;
     const std::uint64_t whole = product_.output_tiles / group_.outputs;
     const std::uint64_t rest = product_.output_tiles % group_.outputs;
     const std::uint64_t tiles = group_.outputs * inputs;
     if (rest != 0) {
       load_ahead(current, tiles, rest * inputs);
-      multiply_outputs(current, y, bias, rest);
+      multiply_outputs(current, y, rest);
       swap(current);
     }
     if (whole > 1) {
       Loop groups(e_, whole - 1, "groups of output tiles");
       load_ahead(current, tiles, tiles);
-      multiply_outputs(current, y, bias, group_.outputs);
+      multiply_outputs(current, y, group_.outputs);
       swap(current);
     }
     const std::uint64_t steps = whole + (rest != 0 ? 1 : 0);
     last_step(current, static_cast<unsigned>((slot_ + steps - 1) % 2), tiles,
-              [&] { multiply_outputs(current, y, bias, group_.outputs); });
+              [&] { multiply_outputs(current, y, group_.outputs); });
   }
 
-  void multiply_outputs(Gp current, Gp y, const std::optional<HeldGp>& bias,
-                        std::uint64_t outputs) const {
+  // Write-outs have their rows as immediates.
+  void multiply_outputs(Gp current, Gp y, std::uint64_t outputs) const {
     HeldGp tile(e_, "tile");
     e_.copy(tile, current);
-    if (context_.tokens == 1) return multiply_token(tile, y, outputs);
-    Loop loop(e_, outputs, "output tiles");
-    HeldGp x(e_, "input");
-    e_.set(x, product_.inputs, "input");
-    multiply_block(tile, x, y, bias, product_.add, product_.input_tiles);
-    next_output(y, bias);
-  }
-
-  // The outputs of one token: write-outs have their rows as immediates.
-  void multiply_token(Gp tile, Gp y, std::uint64_t outputs) const {
     const std::uint64_t inputs = product_.input_tiles;
     const bool other_groups = outputs != product_.output_tiles;
     HeldGp x(e_, "input");
@@ -201,102 +184,48 @@ class ProductLoops {
     });
   }
 
-  void next_output(Gp y, const std::optional<HeldGp>& bias) const {
-    step(context_, y, vlen_, product_.output_tiles);
-    if (bias) step(context_, *bias, vlen_, product_.output_tiles);
-  }
-
   // Output tiles whose inputs do not fit a slot: a chunk of them at a time.
-  void emit_chunks(Gp current, Gp y, const std::optional<HeldGp>& bias) {
+  void emit_chunks(Gp current, Gp y) {
     if (product_.output_tiles > 1) {
       Loop outputs(e_, product_.output_tiles - 1, "output tiles");
       HeldGp x(e_, "input");
       e_.set(x, product_.inputs, "input");
-      chunk(current, x, y, bias, product_.add);
       {
-        Loop chunks(e_, group_.chunks - 1, "chunks of input tiles");
-        chunk(current, x, y, std::nullopt, true);
+        Loop chunks(e_, group_.chunks, "chunks of input tiles");
+        chunk(current, x);
       }
-      end_chunks(y);
-      next_output(y, bias);
+      e_.emit(Op::M_MV_WO, {y, 0});
+      e_.advance(y, vlen_);
     }
     HeldGp x(e_, "input");
     e_.set(x, product_.inputs, "input");
-    chunk(current, x, y, bias, product_.add);
-    if (group_.chunks > 2) {
-      Loop chunks(e_, group_.chunks - 2, "chunks of input tiles");
-      chunk(current, x, y, std::nullopt, true);
+    {
+      Loop chunks(e_, group_.chunks - 1, "chunks of input tiles");
+      chunk(current, x);
     }
     const std::uint64_t steps = product_.output_tiles * group_.chunks;
     last_step(current, static_cast<unsigned>((slot_ + steps - 1) % 2), group_.inputs,
-              [&] { multiply_chunk(current, x, y, std::nullopt, true); });
-    end_chunks(y);
+              [&] { multiply_chunk(current, x); });
+    e_.emit(Op::M_MV_WO, {y, 0});
   }
 
-  void chunk(Gp current, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add) const {
+  void chunk(Gp current, Gp x) const {
     load_ahead(current, group_.inputs, group_.inputs);
-    multiply_chunk(current, x, y, bias, add);
+    multiply_chunk(current, x);
     swap(current);
     e_.advance(x, group_.inputs * vlen_);
   }
 
-  void multiply_chunk(Gp current, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add) const {
+  void multiply_chunk(Gp current, Gp x) const {
     HeldGp tile(e_, "tile");
     HeldGp row(e_, "input");
     e_.copy(tile, current);
     e_.copy(row, x);
-    if (context_.tokens == 1) return multiply_inputs(tile, row, group_.inputs);
-    multiply_block(tile, row, y, bias, add, group_.inputs);
+    multiply_inputs(tile, row, group_.inputs);
   }
 
-  // One token's chunks add up in the array; those of a block were added one by one.
-  void end_chunks(Gp y) const {
-    if (context_.tokens == 1) e_.emit(Op::M_MV_WO, {y, 0});
-  }
-
-  // Multiplies `tiles` tiles from `tile` on by the inputs from `x` on, for one output tile of every
-  // token; moves both on.
-  void multiply_block(Gp tile, Gp x, Gp y, const std::optional<HeldGp>& bias, bool add,
-                      std::uint64_t tiles) const {
-    {
-      HeldGp to(e_, "result of the token");
-      HeldGp used(e_, "tile");
-      if (add) {
-        e_.set(to, context_.row(context_.plan.partials), "partial sums");
-      } else {
-        e_.copy(to, y);
-      }
-      Loop tokens(e_, context_.tokens, "tokens");
-      e_.copy(used, tile);
-      {
-        Loop inputs(e_, tiles, "input tiles");
-        e_.emit(Op::M_TMV, {x, used});
-        e_.advance(x, vlen_);
-        step(context_, used, tile_elements_, tiles);
-      }
-      e_.emit(Op::M_MV_WO, {to, 0});
-      e_.advance(to, add ? vlen_ : product_.output_stride);
-      if (tiles != product_.input_tiles) e_.advance(x, (product_.input_tiles - tiles) * vlen_);
-    }
-    e_.advance(tile, tiles * tile_elements_);
-    if (add || bias) finish_block(y, bias, add);
-  }
-
-  // y = [y + partial] [+ bias] of every token.
-  void finish_block(Gp y, const std::optional<HeldGp>& bias, bool add) const {
-    HeldGp to(e_, "output of the token");
-    HeldGp partial(e_, "partial sum");
-    e_.copy(to, y);
-    if (add) e_.set(partial, context_.row(context_.plan.partials), "partial sums");
-    Loop tokens(e_, context_.tokens, "tokens");
-    if (add) e_.emit(Op::V_ADD_VV, {to, to, partial, kAllLanes});
-    if (bias) e_.emit(Op::V_ADD_VV, {to, to, *bias, kAllLanes});
-    e_.advance(to, product_.output_stride);
-    if (add) e_.advance(partial, vlen_);
-  }
-
-  // The same for one token, all output tiles at once.
-  void finish_token() const {
+  // y = [y + partial] [+ bias], all output tiles at once.
+  void finish() const {
     if (!product_.add && !product_.bias) return;
     HeldGp y(e_, "output");
     HeldGp partial(e_, "partial sum");
@@ -312,7 +241,8 @@ class ProductLoops {
       for (std::uint64_t i = 0; i < copies; ++i) {
         if (bias) e_.emit(Op::V_ADD_VV, {sum, sum, *bias, kAllLanes});
         if (product_.add) e_.emit(Op::V_ADD_VV, {y, y, partial, kAllLanes});
-        next_output(y, bias);
+        step(context_, y, vlen_, product_.output_tiles);
+        if (bias) step(context_, *bias, vlen_, product_.output_tiles);
         if (product_.add) step(context_, partial, vlen_, product_.output_tiles);
       }
     });
@@ -380,7 +310,6 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
                        .outputs = context.row(op.to),
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = output_tiles,
-                       .output_stride = context.token_stride(op.to),
                        .add = op.add};
   if (op.bias) {
     product.bias =

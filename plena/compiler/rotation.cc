@@ -7,7 +7,7 @@ namespace plena {
 
 namespace {
 
-// rotated[row] = P x for the query and key rows of every token, one product behind the other.
+// rotated[row] = P x for the query and key rows, one product behind the other.
 void emit_products(const KernelContext& context, const RotateOp& op, std::uint64_t rows) {
   Emitter& e = context.emitter;
   const std::uint64_t vlen = context.settings.vlen;
@@ -17,16 +17,14 @@ void emit_products(const KernelContext& context, const RotateOp& op, std::uint64
   e.set(x, context.row(op.qkv), "q, k");
   e.set(tile, context.tile(context.plan.rotation), "P");
   e.set(swapped, context.row(context.plan.rotated), "P x");
-  Loop tokens(e, context.tokens, "tokens");
   unroll(e, rows, kMostCopies, "query and key rows", [&](std::uint64_t copies, bool more) {
     for (std::uint64_t i = 0; i < copies; ++i) {
       e.emit(Op::M_MV, {x, tile});
       e.emit(Op::M_MV_WO, {swapped, i * vlen});
       e.advance(x, vlen);
     }
-    if (more || context.tokens > 1) e.advance(swapped, copies * vlen);
+    if (more) e.advance(swapped, copies * vlen);
   });
-  step(context, x, context.token_stride(op.qkv) - rows * vlen, context.tokens);
 }
 
 // x = x cos + rotated sin.
@@ -37,17 +35,14 @@ void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t 
   const std::uint64_t first = 2 * op.table * heads.span;
   HeldGp swapped(e, "P x");
   e.set(swapped, context.row(context.plan.rotated), "P x");
-  TokenLoop tokens(context);
   HeldGp x(e, "q, k");
   HeldGp cosines(e, "cosines");
   HeldGp sines(e, "sines");
   const auto set_angles = [&] {
-    set_indexed(context, cosines, context.row(context.plan.position_rows, first),
-                context.tables.positions.stored_rows() * vlen, tokens.index(), "cosines");
+    e.set(cosines, context.row(context.plan.position_rows, first), "cosines");
     e.offset(sines, cosines, heads.span * vlen, "sines");
   };
-  set_indexed(context, x, context.row(op.qkv), context.token_stride(op.qkv), tokens.index(),
-              "q, k");
+  e.set(x, context.row(op.qkv), "q, k");
   if (heads.span == 1) set_angles();
   const auto turn_row = [&] {
     e.emit(Op::V_MUL_VV, {x, x, cosines, kAllLanes});

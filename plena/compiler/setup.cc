@@ -68,37 +68,36 @@ void load_constant_rows(const KernelContext& context) {
 
 // The window of the constants' mask that starts `lane` before element `start`.
 void load_mask(const KernelContext& context, std::uint64_t start, const Block& lanes,
-               const Block& masks, Gp token) {
+               const Block& masks) {
   Emitter& e = context.emitter;
   HeldGp from(e, "element of the mask");
   HeldGp t(e, "lane, mask");
   e.set(from, start);
-  load_kept(context, t, lanes, lanes.name, token);
+  load_kept(context, t, lanes, lanes.name);
   e.emit(Op::S_SUB_INT, {from, from, t});
-  set_indexed(context, t, context.row(masks), context.settings.vlen, token, masks.name);
+  e.set(t, context.row(masks), masks.name);
   load_rows(context, from, kConstantsBase, t, 1);
 }
 
 // The mask in HBM is MLEN zeros, 2 MLEN times the masking value, 2 MLEN zeros: a window of MLEN
 // lanes that starts MLEN - 1 - lane behind its start masks every lane above `lane`; one that starts
 // 3 MLEN - lane behind it every lane below.
-void load_masks(const KernelContext& context, Gp token) {
+void load_masks(const KernelContext& context) {
   const std::uint64_t mlen = context.tiled.mlen;
   const std::uint64_t start = constant_rows(context.tiled).mask * mlen;
-  load_mask(context, start + mlen - 1, context.plan.last_lane, context.plan.mask, token);
+  load_mask(context, start + mlen - 1, context.plan.last_lane, context.plan.mask);
   for (const auto& [width, places] : context.plan.windows) {
-    load_mask(context, start + 3 * mlen, places.first_lane, places.mask, token);
+    load_mask(context, start + 3 * mlen, places.first_lane, places.mask);
   }
 }
 
-void load_position_rows(const KernelContext& context, Gp token) {
+void load_position_rows(const KernelContext& context) {
   const TableShape& table = context.tables.positions;
   if (table.rows == 0) return;
   HeldGp from(context.emitter, "element of the position table");
   HeldGp to(context.emitter, "rows of the position");
-  load_kept(context, from, context.plan.position_entry, "rows of this position", token);
-  set_indexed(context, to, context.row(context.plan.position_rows),
-              table.stored_rows() * context.settings.vlen, token, "rows of the position");
+  load_kept(context, from, context.plan.position_entry, "rows of this position");
+  context.emitter.set(to, context.row(context.plan.position_rows), "rows of the position");
   load_entry(context, from, kPositionsBase, to, table);
 }
 
@@ -132,9 +131,8 @@ void emit_setup(const KernelContext& context) {
   emit_shared_setup(context);
   load_constant_tiles(context);
   emit_no_scores(context);
-  TokenLoop tokens(context);
-  load_masks(context, tokens.index());
-  load_position_rows(context, tokens.index());
+  load_masks(context);
+  load_position_rows(context);
 }
 
 }  // namespace plena

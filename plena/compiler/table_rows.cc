@@ -22,22 +22,21 @@ void add_up_terms(const KernelContext& context, Gp to, const TableShape& table) 
   step(context, term, vlen, table.stored_rows());
 }
 
-void load_token(const KernelContext& context, Gp token) {
+void load_token(const KernelContext& context) {
   Emitter& e = context.emitter;
   const ValueId residual = context.tiled.graph->residual;
   const std::uint64_t tiles = context.tiled.dim_tiles;
   HeldGp from(e, "element of the embedding");
   HeldGp to(e, "row width, residual");
-  load_kept(context, from, context.plan.token, "token", token);
+  load_kept(context, from, context.plan.token, "token");
   e.set(to, tiles * context.tiled.mlen);
   e.emit(Op::S_MUL_INT, {from, from, to});
-  set_indexed(context, to, context.row(residual), context.token_stride(residual), token,
-              "residual");
+  e.set(to, context.row(residual), "residual");
   load_rows(context, from, kEmbeddingBase, to, tiles);
 }
 
 // residual += the learned embedding of the position.
-void add_position(const KernelContext& context, Gp token) {
+void add_position(const KernelContext& context) {
   Emitter& e = context.emitter;
   const Graph& graph = *context.tiled.graph;
   const std::uint64_t vlen = context.settings.vlen;
@@ -45,10 +44,8 @@ void add_position(const KernelContext& context, Gp token) {
   const std::uint64_t angles = 2 * graph.rotary.size() * context.tiled.heads.span;
   HeldGp x(e, "residual");
   HeldGp learned(e, "embedding of the position");
-  set_indexed(context, x, context.row(graph.residual), context.token_stride(graph.residual), token,
-              "residual");
-  set_indexed(context, learned, context.row(context.plan.position_rows, angles),
-              context.tables.positions.stored_rows() * vlen, token, "embedding of the position");
+  e.set(x, context.row(graph.residual), "residual");
+  e.set(learned, context.row(context.plan.position_rows, angles), "embedding of the position");
   Loop loop(e, tiles, "residual tiles");
   e.emit(Op::V_ADD_VV, {x, x, learned, kAllLanes});
   step(context, x, vlen, tiles);
@@ -91,26 +88,8 @@ void emit_layer_vectors(const KernelContext& context, std::uint32_t rows) {
 
 void emit_embedding(const KernelContext& context) {
   const RegionScope region(context.emitter, "embedding");
-  TokenLoop tokens(context);
-  load_token(context, tokens.index());
-  if (context.tiled.graph->positions) add_position(context, tokens.index());
-}
-
-void emit_pick_token(const KernelContext& context, ValueId value) {
-  Emitter& e = context.emitter;
-  const RegionScope region(e, "pick_token");
-  const std::uint64_t tiles = context.tiled.rows(value);
-  HeldGp from(e, "rows of the last token");
-  HeldGp to(e, "rows of the first");
-  load_kept(context, to, context.plan.last_token, "token whose logits are wanted");
-  e.set(from, context.token_stride(value));
-  e.emit(Op::S_MUL_INT, {from, from, to});
-  e.advance(from, context.row(value), "its rows");
-  e.set(to, context.row(value), "rows of the first token");
-  Loop loop(e, tiles, "rows");
-  e.emit(Op::V_ADD_VF, {to, from, kZeroFp, kAllLanes});
-  step(context, to, context.settings.vlen, tiles);
-  step(context, from, context.settings.vlen, tiles);
+  load_token(context);
+  if (context.tiled.graph->positions) add_position(context);
 }
 
 }  // namespace plena

@@ -53,8 +53,6 @@ class ValueSums {
     constexpr std::uint64_t kLoop = 5;  // instructions around a tile of positions
     const Settings& s = context_.settings;
     if (!cache_.resident() || layout_.head_lanes % s.blen != 0) return false;
-    // The last tile's rows that belong to nobody would be the next token's first tile's.
-    if (context_.tokens > 1 && layout_.tiles > 1) return false;
     const std::uint64_t columns = layout_.slots * column_blocks() * row_blocks();
     return columns * std::max<std::uint64_t>(s.blen, kLoop) <
            tile_.head_count() * std::max<std::uint64_t>(s.mlen / s.blen, kLoop);
@@ -75,7 +73,7 @@ class ValueSums {
     HeldGp back(e_, "from behind V to the next columns");
     HeldGp scores(e_, "scores of the slot");
     tile_.set_rows(out, tile_.op.to, static_cast<std::uint32_t>(first), "attention");
-    cache_.set_resident_sweep(value, last, cache_.value_tiles(), tile_.token);
+    cache_.set_resident_sweep(value, last, cache_.value_tiles());
     e_.emit(Op::S_SUB_INT, {back, last, value});
     e_.advance(back, tile_.tile_elements() - context_.settings.blen, "back, to the next columns");
     e_.set(scores, context_.row(context_.plan.scores, first), "scores of the slot");
@@ -147,8 +145,7 @@ class ValueSums {
     HeldGp score(e_, "scores");
     HeldGp value(e_, "V tile");
     HeldGp last(e_, "newest V tile");
-    cache_.set_resident_sweep(value, last, cache_.value_tiles() + row * cache_.resident_stride(),
-                              tile_.token);
+    cache_.set_resident_sweep(value, last, cache_.value_tiles() + row * cache_.resident_stride());
     e_.copy(score, scores);
     SweepLoop tiles(e_, value, last, "tiles of positions");
     e_.emit(Op::M_MV, {score, value});
@@ -160,7 +157,7 @@ class ValueSums {
     HeldGp score(e_, "scores");
     HeldGp value(e_, "V tile");
     HeldGp last(e_, "newest V tile");
-    cache_.set_region_sweep(value, last, layout_.key_rows() + row, tile_.token, tile_.token);
+    cache_.set_region_sweep(value, last, layout_.key_rows() + row);
     HeldGp staged(e_, "tile");
     e_.set(staged, context_.tile(context_.plan.cache_stage), "tile in use");
     e_.copy(score, scores);
