@@ -14,8 +14,8 @@
 
 namespace plena {
 
-/// What every kernel of a block works with. What it shares with decoding takes its integers from the
-/// first entries.
+/// What every kernel of a block works with. What it shares with decoding takes its integers from
+/// the first entries.
 struct BlockContext : KernelContext {
   const BlockPlan& block;
 

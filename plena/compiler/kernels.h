@@ -82,8 +82,13 @@ void emit_setup(const KernelContext& context);
 /// constant rows.
 void emit_shared_setup(const KernelContext& context);
 
-/// residual = row `token` of the embedding, plus the position's where it is learned.
+/// Loads row `token` of the embedding: the residual.
 void emit_embedding(const KernelContext& context);
+
+/// What is to be done with rows that emit_setup() and emit_embedding() load, once all loads are
+/// under way: terms of the position's rows are added up, and its embedding, where it is learned, to
+/// the residual.
+void emit_arrived_rows(const KernelContext& context);
 
 /// The layer's biases and gains to Vector SRAM; `rows` of them.
 void emit_layer_vectors(const KernelContext& context, std::uint32_t rows);

@@ -125,7 +125,6 @@ void emit_layer(const KernelContext& context, const LayerKind& kind) {
 }
 
 void emit_layers(const KernelContext& context) {
-  load_first_tiles(context, first_tiles_of_layers(context));
   walk_layers(context, [&](const LayerKind& kind) { emit_layer(context, kind); });
 }
 
@@ -155,6 +154,8 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
   if (block) return emit_block(context, input.block, [&] { emit_ending(context); });
   emit_setup(context);
   emit_embedding(context);
+  load_first_tiles(context, first_tiles_of_layers(context));
+  emit_arrived_rows(context);
   emit_layers(context);
   emit_ending(context);
 }

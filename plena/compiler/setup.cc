@@ -98,7 +98,7 @@ void load_position_rows(const KernelContext& context) {
   HeldGp to(context.emitter, "rows of the position");
   load_kept(context, from, context.plan.position_entry, "rows of this position");
   context.emitter.set(to, context.row(context.plan.position_rows), "rows of the position");
-  load_entry(context, from, kPositionsBase, to, table);
+  load_rows(context, from, kPositionsBase, to, table.stored_rows());
 }
 
 // The next tile of the weight stream, for all layers.
@@ -130,7 +130,6 @@ void emit_setup(const KernelContext& context) {
   const RegionScope region(context.emitter, "setup");
   emit_shared_setup(context);
   load_constant_tiles(context);
-  emit_no_scores(context);
   load_masks(context);
   load_position_rows(context);
 }

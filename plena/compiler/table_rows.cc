@@ -89,7 +89,17 @@ void emit_layer_vectors(const KernelContext& context, std::uint32_t rows) {
 void emit_embedding(const KernelContext& context) {
   const RegionScope region(context.emitter, "embedding");
   load_token(context);
+}
+
+void emit_arrived_rows(const KernelContext& context) {
+  const RegionScope region(context.emitter, "arrived_rows");
+  if (context.tables.positions.rows != 0) {
+    HeldGp rows(context.emitter, "rows of the position");
+    context.emitter.set(rows, context.row(context.plan.position_rows), "rows of the position");
+    add_up_terms(context, rows, context.tables.positions);
+  }
   if (context.tiled.graph->positions) add_position(context);
+  emit_no_scores(context);
 }
 
 }  // namespace plena
