@@ -155,23 +155,33 @@ Status write_text(const std::string& path, std::string_view text) {
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return io_error(path, "open");
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return io_error(path, "open");
+  return map(fd, path);
+}
+
+Result<MappedFile> MappedFile::map(int fd, const std::string& path) {
+  MappedFile file(fd, nullptr, 0);
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return io_error(path, "inspect");
+  if (::fstat(fd, &status) != 0) return io_error(path, "inspect");
   if (!S_ISREG(status.st_mode))
     return fail(ErrorCode::Io, "cannot map {}: not a regular file", path);
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return MappedFile(nullptr, 0);
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (size == 0) return file;
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) return io_error(path, "map");
-  return MappedFile(static_cast<const std::uint8_t*>(data), size);
+  file.data_ = static_cast<const std::uint8_t*>(data);
+  file.size_ = size;
+  return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
@@ -179,6 +189,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), size_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace plena

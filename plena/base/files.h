@@ -68,8 +68,17 @@ class MappedFile {
     return {reinterpret_cast<const char*>(data_), size_};
   }
 
+  /// The open file, for whoever maps parts of it once more.
+  [[nodiscard]] int descriptor() const { return fd_; }
+
  private:
-  MappedFile(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  friend class UnnamedFile;
+  /// Maps the regular file `fd`, which becomes this object's.
+  static Result<MappedFile> map(int fd, const std::string& path);
+  MappedFile(int fd, const std::uint8_t* data, std::size_t size)
+      : fd_(fd), data_(data), size_(size) {}
+
+  int fd_ = -1;
   const std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -1,4 +1,5 @@
 // plena compile MODEL -o DIR: a model file to an image folder.
+#include <filesystem>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,18 @@ struct CompileCommandOptions {
   std::string folder;
   std::string stage;  // to print instead: graph, plan or asm
 };
+
+// The nearest folder around `path` that is there, so that what lies in it can become part of
+// `path`.
+std::string folder_around(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored).lexically_normal().parent_path();
+  while (!fs::is_directory(folder, ignored) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  return folder.string();
+}
 
 std::uint64_t hbm_bytes(const Image& image) {
   std::uint64_t bytes = 0;
@@ -37,13 +50,21 @@ Result<int> print_stage(const CompileCommandOptions& options, const Image& image
 }
 
 Result<int> compile_model(const CompileCommandOptions& options, const Context& context) {
-  const auto image = open_model(options.model, context);
-  if (!image) return tl::unexpected(image.error());
-  if (!options.stage.empty()) return print_stage(options, *image);
+  if (!options.stage.empty()) {
+    const auto program = open_model(options.model, context, {.contents = false});
+    if (!program) return tl::unexpected(program.error());
+    return print_stage(options, *program);
+  }
   if (options.folder.empty()) {
     return fail_with_hint(ErrorCode::Usage, "there is nowhere to write the image",
                           "-o DIR names a folder; --emit STAGE prints instead");
   }
+  // Nobody waits for a large model to hear that the folder is the wrong one.
+  if (auto usable = check_image_target(options.folder); !usable) {
+    return tl::unexpected(usable.error());
+  }
+  const auto image = open_model(options.model, context, {.folder = folder_around(options.folder)});
+  if (!image) return tl::unexpected(image.error());
   if (auto saved = save_image(*image, options.folder); !saved) {
     return tl::unexpected(saved.error());
   }

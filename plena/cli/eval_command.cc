@@ -7,6 +7,7 @@
 #include "plena/cli/commands.h"
 #include "plena/cli/interrupt.h"
 #include "plena/cli/model_options.h"
+#include "plena/cli/progress.h"
 #include "plena/model/tokenizer.h"
 #include "plena/runtime/perplexity.h"
 
@@ -97,31 +98,6 @@ std::vector<Ids> encode_documents(std::string_view text, const Tokenizer& tokeni
   }
   return documents;
 }
-
-// A line on the terminal that says how far a row of the table is.
-class Progress {
- public:
-  Progress(const Context& context, std::string name, std::uint64_t steps)
-      : shown_(context.shows_progress() && steps > 0), name_(std::move(name)), steps_(steps) {}
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
-  }
-
-  void step() {
-    if (!shown_ || ++done_ * 100 / steps_ == percent_) return;
-    percent_ = done_ * 100 / steps_;
-    fmt::print(stderr, "\r{}: {} %", name_, percent_);
-  }
-
- private:
-  bool shown_;
-  std::string name_;
-  std::uint64_t steps_;
-  std::uint64_t done_ = 0;
-  std::uint64_t percent_ = 0;
-};
 
 Result<Row> evaluate(const EvalOptions& options, const Format& format, std::string_view text,
                      const Context& context) {

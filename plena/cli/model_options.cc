@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "plena/cli/interrupt.h"
+#include "plena/cli/progress.h"
 #include "plena/compiler/compile.h"
 #include "plena/model/model_tokenizer.h"
 #include "plena/model/open_model.h"
@@ -18,7 +20,8 @@ Result<Bytes> read_tokenizer(const ModelOptions& options, const Model& model) {
   return read_file(options.tokenizer);
 }
 
-Result<Image> compile_model(const ModelOptions& options, const Context& context) {
+Result<Image> compile_model(const ModelOptions& options, const Context& context,
+                            const ImageRequest& request) {
   auto settings = resolve_settings(options.machine, context);
   if (!settings) return forward_error(settings);
   auto dialect = Dialect::parse(options.machine.isa);
@@ -38,6 +41,7 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context)
   // A folder's name says more than config.json does.
   const bool in_folder = fs::path(*file).filename() == "config.json";
   const fs::path named = in_folder ? fs::absolute(*file).parent_path() : fs::path(*file);
+  Progress progress(context, "weights");
   return compile(*model,
                  {.settings = *std::move(settings),
                   .dialect = *std::move(dialect),
@@ -45,7 +49,13 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context)
                   .tokenizer = *std::move(tokenizer),
                   .context = options.positions,
                   .block = options.block,
-                  .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor});
+                  .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor,
+                  .contents = request.contents,
+                  .packing = {.folder = request.folder,
+                              .interrupted = &interrupted(),
+                              .progress = [&](std::uint64_t done, std::uint64_t all) {
+                                progress.show(done, all);
+                              }}});
 }
 
 Result<Image> open_image(const ModelOptions& options) {
@@ -103,8 +113,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->type_name("RULE");
 }
 
-Result<Image> open_model(const ModelOptions& options, const Context& context) {
-  return is_image_folder(options.model) ? open_image(options) : compile_model(options, context);
+Result<Image> open_model(const ModelOptions& options, const Context& context,
+                         const ImageRequest& request) {
+  return is_image_folder(options.model) ? open_image(options)
+                                        : compile_model(options, context, request);
 }
 
 Result<Tokenizer> open_tokenizer(const Image& image) {
@@ -113,7 +125,7 @@ Result<Tokenizer> open_tokenizer(const Image& image) {
                           fmt::format("{} has no tokenizer", image.manifest.model),
                           "name one with --tokenizer FILE when it is compiled");
   }
-  return Tokenizer::parse(image.tokenizer, image.manifest.vocab, "the image's tokenizer");
+  return Tokenizer::parse(image.tokenizer.bytes(), image.manifest.vocab, "the image's tokenizer");
 }
 
 }  // namespace plena

@@ -28,9 +28,16 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 /// The same without --scales, for a command with an option of that name.
 void add_model_and_machine_options(CLI::App& command, ModelOptions& options);
 
+/// How much of an image is wanted, and where.
+struct ImageRequest {
+  bool contents = true;  // false: of a model only the program, without its weights
+  std::string folder;    // whose file system the contents go to; empty: that of temporary files
+};
+
 /// The image, loaded or compiled. Machine options make no sense for an image, which has settings of
 /// its own: naming some is an error.
-Result<Image> open_model(const ModelOptions& options, const Context& context);
+Result<Image> open_model(const ModelOptions& options, const Context& context,
+                         const ImageRequest& request = {});
 
 /// The tokenizer an image carries; none is an error.
 Result<Tokenizer> open_tokenizer(const Image& image);

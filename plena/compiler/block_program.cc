@@ -47,6 +47,7 @@ void emit_block(const KernelContext& one_token, const BlockPlan& block,
   emit_block_embedding(context);
   walk_layers(context, [&](const LayerKind& kind) {
     const RegionScope region(context.emitter, "layer");
+    emit_layer_places(context, false);
     emit_block_operators(context, kind);
     advance_layer(context);
   });
@@ -55,6 +56,7 @@ void emit_block(const KernelContext& one_token, const BlockPlan& block,
     return emit_ending();
   }
   const RegionScope region(context.emitter, "ending");
+  emit_layer_places(context, true);
   emit_block_operators(context, graph.ending);
 }
 

@@ -72,14 +72,6 @@ float lowest_score(const Settings& settings) {
   return -std::ldexp(1.0F, exponent);
 }
 
-void add_segments(std::vector<HbmSegment>& segments, const std::string& name,
-                  const HbmTensor& place, std::uint64_t scale_offset, QuantisedTensor tensor) {
-  if (tensor.elements.empty()) return;
-  segments.push_back({name, place.base, std::move(tensor.elements)});
-  if (tensor.scales.empty()) return;
-  segments.push_back({name + ", scales", place.base + scale_offset, std::move(tensor.scales)});
-}
-
 std::vector<std::uint32_t> make_fp_mem(const TiledGraph& tiled, const MemoryPlan& plan,
                                        const ConstantPool& constants, ElementType type) {
   std::vector<std::uint32_t> entries(plan.fp.used());
@@ -214,50 +206,67 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Bl
 }
 
 // What the host would write for position 0, so that a program runs as it is.
-std::vector<std::uint32_t> make_int_mem(const Manifest& manifest, std::uint64_t entries) {
-  std::vector<std::uint32_t> values(entries, 0);
+std::vector<std::uint32_t> make_int_mem(const Manifest& manifest, const MemoryPlan& plan) {
+  std::vector<std::uint32_t> values(plan.integers.used(), 0);
+  std::ranges::copy(layer_place_entries(plan),
+                    values.begin() + static_cast<std::ptrdiff_t>(plan.layer_places.first));
   for (const PositionInput& input : manifest.position_inputs) {
     values[input.address] = input.value(0);
   }
   return values;
 }
 
-// The tables of small rows, packed before the plan: how many rows they take depends on the types.
-struct Tables {
-  RowTable positions;
-  RowTable vectors;
-  RowTable expert_vectors;
-
-  [[nodiscard]] PlanInput shapes() const {
-    return {positions.shape, vectors.shape, expert_vectors.shape};
-  }
-};
-
-Result<Tables> make_tables(const TiledGraph& tiled, const Settings& settings) {
+// How many rows the tables take depends on the types.
+Result<PlanInput> measure_tables(const TiledGraph& tiled, const Settings& settings) {
   const DataType hbm = settings.hbm_v_act_type;
   const ElementType sram = settings.vector_sram_type.element;
-  auto positions = pack_positions(tiled, hbm, sram);
-  if (!positions) return forward_error(positions);
-  auto vectors = pack_vectors(tiled, hbm, sram);
-  if (!vectors) return forward_error(vectors);
-  auto expert_vectors = pack_expert_vectors(tiled, hbm, sram);
-  if (!expert_vectors) return forward_error(expert_vectors);
-  return Tables{*std::move(positions), *std::move(vectors), *std::move(expert_vectors)};
+  PlanInput shapes;
+  for (const auto& [shape, rows] :
+       {std::pair{&shapes.positions, &position_rows}, std::pair{&shapes.vectors, &vector_rows},
+        std::pair{&shapes.expert_vectors, &expert_vector_rows}}) {
+    auto measured = measure_table(rows(tiled), tiled.mlen, hbm, sram);
+    if (!measured) return forward_error(measured);
+    *shape = *measured;
+  }
+  return shapes;
 }
 
-void add_tensors(Image& image, const TiledGraph& tiled, const MemoryPlan& plan, ScaleRule scales,
-                 Tables tables) {
-  const Settings& settings = image.settings;
-  const DataType act = settings.hbm_v_act_type;
-  const auto add = [&](const char* name, const HbmTensor& place, QuantisedTensor tensor) {
-    add_segments(image.hbm, name, place, plan.scale_offset, std::move(tensor));
+// Layers of each window of the weights.
+std::vector<LayerRange> layers_of_windows(const LayeredTensor& weights) {
+  std::vector<LayerRange> ranges(weights.windows.size());
+  for (std::size_t layer = 0; layer < weights.layers.size(); ++layer) {
+    LayerRange& range = ranges[weights.layers[layer].window];
+    if (range.end == 0) range.first = layer;
+    range.end = layer + 1;
+  }
+  return ranges;
+}
+
+std::vector<TensorAtPlace> tensors_of(const TiledGraph& tiled, const MemoryPlan& plan,
+                                      const PlanInput& shapes, const CompileOptions& options) {
+  const DataType act = options.settings.hbm_v_act_type;
+  std::vector<TensorAtPlace> tensors;
+  const auto add = [&](std::string name, const HbmTensor& place, TensorPieces pieces) {
+    if (pieces.elements == 0) return;
+    tensors.push_back(
+        {std::move(name), place.base, place.base + plan.scale_offset, std::move(pieces)});
   };
-  add("weights", plan.weights, pack_weights(tiled, settings.hbm_m_weight_type, scales));
-  add("embedding", plan.embedding, pack_embedding(tiled, act, scales));
-  add("position table", plan.position_table, std::move(tables.positions.tensor));
-  add("biases and gains", plan.vector_table, std::move(tables.vectors.tensor));
-  add("biases of experts", plan.expert_table, std::move(tables.expert_vectors.tensor));
+  const auto ranges = layers_of_windows(plan.weights);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    add(ranges.size() == 1 ? "weights" : fmt::format("weights, part {}", i + 1),
+        plan.weights.windows[i],
+        pack_weights(tiled, ranges[i], options.settings.hbm_m_weight_type, options.scales));
+  }
+  const auto table = [&](TableContents rows, const TableShape& shape) {
+    return pack_table(std::move(rows), shape, tiled.mlen, act);
+  };
+  add("embedding", plan.embedding, pack_embedding(tiled, act, options.scales));
+  add("position table", plan.position_table, table(position_rows(tiled), shapes.positions));
+  add("biases and gains", plan.vector_table, table(vector_rows(tiled), shapes.vectors));
+  add("biases of experts", plan.expert_table,
+      table(expert_vector_rows(tiled), shapes.expert_vectors));
   add("constants", plan.constants, pack_constants(tiled, act, plan.lowest_score));
+  return tensors;
 }
 
 struct Plans {
@@ -286,10 +295,9 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   const Settings& settings = options.settings;
   auto tiled = tile_graph(graph, settings.mlen, settings.blen);
   if (!tiled) return forward_error(tiled);
-  auto tables = make_tables(*tiled, settings);
-  if (!tables) return forward_error(tables);
-  PlanInput shapes = tables->shapes();
-  auto plans = plan_largest_block(*tiled, shapes, options);
+  auto shapes = measure_tables(*tiled, settings);
+  if (!shapes) return forward_error(shapes);
+  auto plans = plan_largest_block(*tiled, *shapes, options);
   if (!plans) return forward_error(plans);
   MemoryPlan* const plan = &plans->one_token;
   plan->lowest_score = lowest_score(settings);
@@ -299,7 +307,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
       emit_program({.tiled = *tiled,
                     .plan = *plan,
                     .block = plans->block,
-                    .tables = shapes,
+                    .tables = *shapes,
                     .settings = settings,
                     .dialect = options.dialect,
                     .title = fmt::format("{}: one token of {}",
@@ -316,13 +324,16 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   image.program = std::move(emitted->emitted.program);
   image.assembly = std::move(emitted->emitted.text);
   image.manifest =
-      make_manifest(*tiled, *plan, plans->block, shapes, emitted->block_entry, options);
+      make_manifest(*tiled, *plan, plans->block, *shapes, emitted->block_entry, options);
   image.graph = describe(graph);
   image.plan = describe(*tiled) + "\n" + describe(*plan);
   image.tokenizer = options.tokenizer;
   image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
-  image.int_mem = make_int_mem(image.manifest, plan->integers.used());
-  add_tensors(image, *tiled, *plan, options.scales, *std::move(tables));
+  image.int_mem = make_int_mem(image.manifest, *plan);
+  if (!options.contents) return image;
+  auto contents = pack_hbm(tensors_of(*tiled, *plan, *shapes, options), options.packing);
+  if (!contents) return forward_error(contents);
+  image.hbm = *std::move(contents);
   return image;
 }
 

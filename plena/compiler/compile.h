@@ -6,6 +6,7 @@
 #include "plena/base/error.h"
 #include "plena/base/files.h"
 #include "plena/compiler/graph.h"
+#include "plena/compiler/hbm_packer.h"
 #include "plena/compiler/image.h"
 #include "plena/config/settings.h"
 #include "plena/isa/dialect.h"
@@ -22,6 +23,8 @@ struct CompileOptions {
   std::uint32_t context = 0;            // positions; 0: the model's
   std::uint32_t block = 0;              // tokens of a prompt taken at once, at most; 0: MLEN
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
+  bool contents = true;  // false: the image's HBM stays empty, for who wants to see the program
+  PackOptions packing;
 };
 
 /// Compiles decoding of one token and, for models without experts, an entry that takes a block of
@@ -31,7 +34,9 @@ struct CompileOptions {
 ///
 /// Errors: settings that contradict each other or that this compiler does not handle (VLEN other
 /// than MLEN, two types for the KV cache, blocks that do not divide a row), and a model that does
-/// not fit one of the memories; each says what would satisfy it.
+/// not fit one of the memories; each says what would satisfy it. Errors of packing are
+/// pack_hbm()'s. Weights are read and quantised on all cores while they are written to the image's
+/// file.
 Result<Image> compile(const Graph& graph, const CompileOptions& options);
 
 /// The same for a model, by way of its graph.

@@ -68,6 +68,14 @@ Status check_routing(const Image& image) {
   return bad_image("the host's routing of experts leaves a memory");
 }
 
+Status put_segment(const HbmSegment& segment, Machine& machine) {
+  const Contents& bytes = segment.bytes;
+  if (bytes.file() != nullptr) {
+    return machine.hbm.map(segment.address, *bytes.file(), bytes.file_offset(), bytes.size());
+  }
+  return machine.write_elements(MemoryKind::Hbm, segment.address, bytes.bytes());
+}
+
 }  // namespace
 
 Status check_image(const Image& image) {
@@ -105,8 +113,10 @@ Status check_image(const Image& image) {
 
 Status preload(const Image& image, Machine& machine) {
   for (const HbmSegment& segment : image.hbm) {
-    auto written = machine.write_elements(MemoryKind::Hbm, segment.address, segment.bytes);
-    if (!written) return written;
+    if (!inside(segment.address, segment.bytes.size(), machine.hbm.size())) {
+      return bad_image("the machine has other settings");
+    }
+    if (auto put = put_segment(segment, machine); !put) return put;
   }
   if (image.fp_mem.size() > machine.fp_mem.size() ||
       image.int_mem.size() > machine.int_mem.size()) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "plena/base/contents.h"
 #include "plena/base/error.h"
-#include "plena/base/files.h"
 #include "plena/config/settings.h"
 #include "plena/isa/dialect.h"
 #include "plena/isa/encoding.h"
@@ -20,7 +20,7 @@ namespace plena {
 struct HbmSegment {
   std::string name;           // tensor, for people
   std::uint64_t address = 0;  // byte address
-  Bytes bytes;
+  Contents bytes;
 };
 
 /// An integer the host writes into INT_MEM before each run. It follows from the position alone:
@@ -87,25 +87,34 @@ struct Image {
   std::vector<std::uint32_t> fp_mem;   // bit patterns of SCALAR_FP, from entry 0
   std::vector<std::uint32_t> int_mem;  // from entry 0
   Manifest manifest;
-  std::string graph;  // the operator graph as text, of an image just compiled
-  std::string plan;   // tiles and memory likewise
-  Bytes tokenizer;    // the tokenizer's file, so that an image stands alone
+  std::string graph;   // the operator graph as text, of an image just compiled
+  std::string plan;    // tiles and memory likewise
+  Contents tokenizer;  // the tokenizer's file, so that an image stands alone
 };
 
 /// Whether every address of the image lies inside the memories its settings give, and the sizes in
 /// its manifest make sense. An error says which does not.
 Status check_image(const Image& image);
 
-/// Puts the initial contents of an image into a machine at reset that has its settings.
+/// Puts the initial contents of an image into a machine at reset that has its settings. What lies
+/// in a file is read when the program gets there, and stays as it is there whatever the program
+/// writes.
 Status preload(const Image& image, Machine& machine);
+
+/// Where a segment of HBM at `address` begins in hbm.bin, of which `end` bytes are taken: as far
+/// into a page as in HBM, so that it can be mapped.
+std::uint64_t segment_offset(std::uint64_t end, std::uint64_t address);
+
+/// Whether save_image() may write to `folder`: nothing is there, or an image.
+Status check_image_target(const std::string& folder);
 
 /// Writes the image as a folder (manifest.json, program.mem, program.asm, settings.toml, hbm.bin,
 /// fp_mem.bin, int_mem.bin, tokenizer.bin); complete or absent. An image that is already there is
 /// replaced, anything else is an error. docs/image.md describes the files.
 Status save_image(const Image& image, const std::string& folder);
 
-/// Reads such a folder. Whatever is missing, malformed or out of range is an error that names the
-/// file; the result passed check_image().
+/// Reads such a folder; hbm.bin and the tokenizer are mapped. Whatever is missing, malformed or out
+/// of range is an error that names the file; the result passed check_image().
 Result<Image> load_image(const std::string& folder);
 
 /// Whether `path` is a folder with a manifest, and so meant to be an image.

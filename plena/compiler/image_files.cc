@@ -1,4 +1,5 @@
 // Images as folders of plain files. docs/image.md describes them.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kManifestFormat = "plena image 1";
+constexpr std::string_view kManifestFormat = "plena image 2";
 
 std::string in_folder(const std::string& folder, std::string_view name) {
   return (fs::path(folder) / name).string();
@@ -58,7 +59,10 @@ std::size_t scalar_bytes(const Settings& settings) {
 
 // ---- manifest.json
 
-Json manifest_json(const Image& image) {
+// Offsets of the segments in hbm.bin.
+using Offsets = std::vector<std::uint64_t>;
+
+Json manifest_json(const Image& image, const Offsets& offsets) {
   const Manifest& m = image.manifest;
   Json positions = Json::array();
   for (const PositionInput& input : m.position_inputs) {
@@ -72,9 +76,11 @@ Json manifest_json(const Image& image) {
                          {"of_last", input.of_last}});
   }
   Json segments = Json::array();
-  for (const HbmSegment& segment : image.hbm) {
-    segments.push_back(
-        {{"name", segment.name}, {"address", segment.address}, {"bytes", segment.bytes.size()}});
+  for (std::size_t i = 0; i < image.hbm.size(); ++i) {
+    segments.push_back({{"name", image.hbm[i].name},
+                        {"address", image.hbm[i].address},
+                        {"bytes", image.hbm[i].bytes.size()},
+                        {"offset", offsets[i]}});
   }
   Json json = {{"format", kManifestFormat},
                {"model", m.model},
@@ -148,18 +154,27 @@ Manifest parse_manifest(const Json& json) {
   return m;
 }
 
-// Cuts hbm.bin, in which the segments follow one another.
-std::vector<HbmSegment> cut_segments(const Json& list, std::span<const std::uint8_t> contents) {
+// Segments of hbm.bin, which ends with the last one.
+std::vector<HbmSegment> cut_segments(const Json& list, MappedFile contents) {
+  const auto file = std::make_shared<const MappedFile>(std::move(contents));
+  const std::uint64_t size = file->bytes().size();
   std::vector<HbmSegment> segments;
+  std::uint64_t end = 0;
   for (const Json& item : list) {
     const auto count = unsigned_field<std::uint64_t>(item, "bytes");
-    if (count > contents.size()) throw std::out_of_range("its segments are longer than hbm.bin");
+    const auto offset = unsigned_field<std::uint64_t>(item, "offset");
+    if (count > size || offset > size - count) {
+      throw std::out_of_range(
+          fmt::format("its segments are longer than hbm.bin with {} bytes, "
+                      "which may be incomplete",
+                      size));
+    }
+    end = std::max(end, offset + count);
     segments.push_back({item.at("name").get<std::string>(),
                         unsigned_field<std::uint64_t>(item, "address"),
-                        {contents.begin(), contents.begin() + static_cast<std::ptrdiff_t>(count)}});
-    contents = contents.subspan(count);
+                        Contents(file, offset, count)});
   }
-  if (!contents.empty()) throw std::out_of_range("its segments are shorter than hbm.bin");
+  if (end != size) throw std::out_of_range("its segments are shorter than hbm.bin");
   return segments;
 }
 
@@ -167,7 +182,7 @@ Status read_manifest(const std::string& folder, Image& image) {
   const auto path = in_folder(folder, "manifest.json");
   const auto text = read_text(path);
   if (!text) return tl::unexpected(text.error());
-  const auto hbm = MappedFile::open(in_folder(folder, "hbm.bin"));
+  auto hbm = MappedFile::open(in_folder(folder, "hbm.bin"));
   if (!hbm) return tl::unexpected(hbm.error());
   // What the JSON library and the fields above throw ends here.
   try {
@@ -181,7 +196,7 @@ Status read_manifest(const std::string& folder, Image& image) {
     if (!dialect) return tl::unexpected(dialect.error());
     image.dialect = *dialect;
     image.manifest = parse_manifest(json);
-    image.hbm = cut_segments(json.at("hbm"), hbm->bytes());
+    image.hbm = cut_segments(json.at("hbm"), *std::move(hbm));
   } catch (const std::exception& problem) {
     return fail(ErrorCode::Format, "{}: {}", path, problem.what());
   }
@@ -215,27 +230,52 @@ Bytes to_bytes(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
-Bytes hbm_contents(const Image& image) {
-  Bytes contents;
+// The file without a name that holds what a compiler just packed.
+const MappedFile* packed_file(const Image& image) {
+  const MappedFile* file = image.hbm.empty() ? nullptr : image.hbm[0].bytes.file().get();
   for (const HbmSegment& segment : image.hbm) {
-    contents.insert(contents.end(), segment.bytes.begin(), segment.bytes.end());
+    if (segment.bytes.file().get() != file) return nullptr;
   }
-  return contents;
+  return file;
+}
+
+// hbm.bin, which may be there already under no name.
+Result<Offsets> write_hbm(const Image& image, const std::string& path) {
+  Offsets offsets;
+  if (const MappedFile* packed = packed_file(image);
+      packed != nullptr && give_name(*packed, path)) {
+    for (const HbmSegment& segment : image.hbm) offsets.push_back(segment.bytes.file_offset());
+    return offsets;
+  }
+  auto writer = FileWriter::create(path);
+  if (!writer) return forward_error(writer);
+  std::uint64_t end = 0;
+  for (const HbmSegment& segment : image.hbm) {
+    offsets.push_back(segment_offset(end, segment.address));
+    if (auto gap = writer->append_zeros(offsets.back() - end); !gap) return forward_error(gap);
+    auto written = writer->append(segment.bytes.bytes());
+    if (!written) return forward_error(written);
+    end = offsets.back() + segment.bytes.size();
+  }
+  if (auto done = writer->commit(); !done) return forward_error(done);
+  return offsets;
 }
 
 Status write_files(const Image& image, const std::string& folder) {
-  const std::pair<std::string_view, Bytes> files[] = {
-      {"manifest.json", to_bytes(manifest_json(image).dump(2) + "\n")},
+  const auto offsets = write_hbm(image, in_folder(folder, "hbm.bin"));
+  if (!offsets) return tl::unexpected(offsets.error());
+  const std::pair<std::string_view, Contents> files[] = {
+      {"manifest.json", to_bytes(manifest_json(image, *offsets).dump(2) + "\n")},
       {"program.mem", to_bytes(mem_text(image.program.words))},
       {"program.asm", to_bytes(image.assembly)},
       {"settings.toml", to_bytes(to_toml(image.settings))},
-      {"hbm.bin", hbm_contents(image)},
       {"fp_mem.bin", pack_words(image.fp_mem, scalar_bytes(image.settings))},
       {"int_mem.bin", pack_words(image.int_mem, sizeof(std::uint32_t))},
       {"tokenizer.bin", image.tokenizer},
   };
-  for (const auto& [name, bytes] : files) {
-    if (auto written = write_file(in_folder(folder, name), bytes); !written) return written;
+  for (const auto& [name, contents] : files) {
+    auto written = write_file(in_folder(folder, name), contents.bytes());
+    if (!written) return written;
   }
   return {};
 }
@@ -267,6 +307,11 @@ class TemporaryFolder {
   std::string path_;
 };
 
+fs::path target_of(const std::string& folder) {
+  fs::path target = fs::path(folder).lexically_normal();
+  return target.has_filename() ? target : target.parent_path();  // `out/`
+}
+
 // Whether writing an image to `target` destroys nothing but an image.
 bool may_replace(const fs::path& target) {
   std::error_code ignored;
@@ -292,18 +337,25 @@ Status move_into_place(const std::string& complete, const fs::path& target) {
 
 }  // namespace
 
+std::uint64_t segment_offset(std::uint64_t end, std::uint64_t address) {
+  constexpr std::uint64_t kPage = 4096;
+  return end + (address - end) % kPage;
+}
+
 bool is_image_folder(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(fs::path(path) / "manifest.json", ignored);
 }
 
+Status check_image_target(const std::string& folder) {
+  if (may_replace(target_of(folder))) return {};
+  return fail_with_hint(ErrorCode::Io, fmt::format("{} exists and is not an image", folder),
+                        "name a new folder or one that holds an image");
+}
+
 Status save_image(const Image& image, const std::string& folder) {
-  fs::path target = fs::path(folder).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();  // `out/`
-  if (!may_replace(target)) {
-    return fail_with_hint(ErrorCode::Io, fmt::format("{} exists and is not an image", folder),
-                          "name a new folder or one that holds an image");
-  }
+  if (auto usable = check_image_target(folder); !usable) return usable;
+  const fs::path target = target_of(folder);
   const auto complete = TemporaryFolder::beside(target);
   if (!complete) return tl::unexpected(complete.error());
   if (auto written = write_files(image, complete->path()); !written) return written;
@@ -327,9 +379,11 @@ Result<Image> load_image(const std::string& folder) {
   auto int_mem = read_words(in_folder(folder, "int_mem.bin"), sizeof(std::uint32_t));
   if (!int_mem) return forward_error(int_mem);
   image.int_mem = *std::move(int_mem);
-  auto tokenizer = read_file(in_folder(folder, "tokenizer.bin"));
+  auto tokenizer = MappedFile::open(in_folder(folder, "tokenizer.bin"));
   if (!tokenizer) return forward_error(tokenizer);
-  image.tokenizer = *std::move(tokenizer);
+  const std::uint64_t tokenizer_bytes = tokenizer->bytes().size();
+  image.tokenizer =
+      Contents(std::make_shared<const MappedFile>(*std::move(tokenizer)), 0, tokenizer_bytes);
 
   if (auto checked = check_image(image); !checked) {
     checked.error().message = fmt::format("{}: {}", folder, checked.error().message);

@@ -114,7 +114,9 @@ TEST_F(ImageFolder, RefusesAManifestThatMakesNoSense) {
   EXPECT_THAT(refusal_after([](Json& j) { j.erase("outputs"); }), HasSubstr("outputs"));
   EXPECT_THAT(refusal_after([](Json& j) { j["inputs"] = 3; }), HasSubstr("manifest.json"));
   EXPECT_THAT(refusal_after([](Json& j) { j["isa"] = "x86"; }), HasSubstr("x86"));
-  EXPECT_THAT(refusal_after([](Json& j) { j["hbm"][0]["bytes"] = 5; }), HasSubstr("longer"));
+  EXPECT_THAT(refusal_after([](Json& j) { j["hbm"][0]["bytes"] = 5000; }), HasSubstr("longer"));
+  EXPECT_THAT(refusal_after([](Json& j) { j["hbm"][0]["offset"] = ~0ULL; }), HasSubstr("longer"));
+  EXPECT_THAT(refusal_after([](Json& j) { j["hbm"][0].erase("offset"); }), HasSubstr("offset"));
   EXPECT_THAT(refusal_after([](Json& j) { j["hbm"].erase(1); }), HasSubstr("shorter"));
   EXPECT_THAT(refusal_after([](Json& j) { j["hbm"][1]["address"] = 1ULL << 60; }),
               HasSubstr("leave HBM"));
@@ -130,6 +132,14 @@ TEST_F(ImageFolder, RefusesOddBytesAndBrokenText) {
   ASSERT_TRUE(save_image(image_, folder()));
   ASSERT_TRUE(write_text(file("manifest.json"), "{\"format\": "));
   EXPECT_THAT(load_image(folder()).error().message, HasSubstr("manifest.json"));
+}
+
+TEST_F(ImageFolder, RefusesAnHbmThatWasCutOff) {
+  ASSERT_TRUE(save_image(image_, folder()));
+  fs::resize_file(file("hbm.bin"), fs::file_size(file("hbm.bin")) - 1);
+  EXPECT_THAT(load_image(folder()).error().message, HasSubstr("may be incomplete"));
+  fs::resize_file(file("hbm.bin"), 0);
+  EXPECT_THAT(load_image(folder()).error().message, HasSubstr("may be incomplete"));
 }
 
 TEST_F(ImageFolder, RefusesAProgramWhoseTextSaysSomethingElse) {
@@ -171,6 +181,35 @@ TEST_F(ImageFolder, PreloadPutsEverySegmentInPlace) {
   EXPECT_THAT(machine.read_elements(MemoryKind::Hbm, 64, 4).value(), ElementsAre(1, 2, 3, 0));
   EXPECT_EQ(machine.fp_mem[4 * 64], std::bit_cast<std::uint32_t>(1.5F));
   EXPECT_EQ(machine.int_mem[2], 64U);
+}
+
+// Bytes of a segment that begins and ends amid pages, mapped from hbm.bin.
+TEST_F(ImageFolder, MapsWhatItHoldsAndKeepsItAsItIs) {
+  Bytes bytes(3 * 4096);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i % 251 + 1);
+  image_.hbm.push_back({"third", (std::uint64_t{5} << 32) + 100, bytes});
+  ASSERT_TRUE(save_image(image_, folder()));
+  auto machine = Machine::create(image_.settings).value();
+  {
+    const auto image = load_image(folder()).value();
+    ASSERT_TRUE(preload(image, machine));
+  }
+
+  const std::uint64_t address = image_.hbm[2].address;
+  EXPECT_EQ(machine.read_elements(MemoryKind::Hbm, address, bytes.size()).value(), bytes);
+  EXPECT_THAT(machine.read_elements(MemoryKind::Hbm, address - 1, 2).value(), ElementsAre(0, 1));
+  EXPECT_EQ(machine.read_elements(MemoryKind::Hbm, address + bytes.size(), 1).value()[0], 0);
+  EXPECT_THAT(machine.read_elements(MemoryKind::Hbm, 64, 4).value(), ElementsAre(1, 2, 3, 0));
+  const Bytes before = read_file(file("hbm.bin")).value();
+  ASSERT_TRUE(machine.write_elements(MemoryKind::Hbm, address, Bytes(bytes.size())));
+  EXPECT_EQ(read_file(file("hbm.bin")).value(), before);
+}
+
+TEST_F(ImageFolder, DoesNotFitAMachineWithLessHbm) {
+  Settings smaller = image_.settings;
+  smaller.hbm_size = 1 << 20;
+  auto machine = Machine::create(smaller).value();
+  EXPECT_THAT(preload(image_, machine).error().message, HasSubstr("other settings"));
 }
 
 }  // namespace

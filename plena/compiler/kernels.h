@@ -18,7 +18,7 @@
 
 namespace plena {
 
-// HBM address registers, set once by emit_setup().
+// HBM address registers, set once by emit_setup(); those of windowed tensors again for each layer.
 inline constexpr AddressRegister kWeightsBase{0};
 inline constexpr AddressRegister kCacheBase{1};
 inline constexpr AddressRegister kEmbeddingBase{2};
@@ -81,6 +81,10 @@ void emit_setup(const KernelContext& context);
 /// Of these what a block of tokens needs as well: address registers, SCALE_REG, STRIDE_REG, the
 /// constant rows.
 void emit_shared_setup(const KernelContext& context);
+
+/// Where tensors have several windows: address registers and first elements of the next layer or of
+/// the ending.
+void emit_layer_places(const KernelContext& context, bool ending);
 
 /// Loads row `token` of the embedding: the residual.
 void emit_embedding(const KernelContext& context);

@@ -17,77 +17,187 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Places a tensor so that its scales fit as well, the same distance behind (semantics 5.5).
-Result<HbmTensor> place_tensor(BlockAllocator& hbm, const std::string& name, std::uint64_t elements,
-                               DataType type) {
-  if (elements >= kRegisterReach) {
-    return fail(ErrorCode::Unsupported, "{} takes {} elements, but an element offset has 32 bits",
-                name, elements);
-  }
-  const std::uint64_t element_bytes = (elements * type.width() + 7) / 8;
-  const std::uint64_t scale_bytes = type.is_mx() ? elements / type.block + 1 : 0;
-  const Block block =
-      hbm.place(name, round_up(std::max(element_bytes, scale_bytes), kHbmAlignment));
-  return HbmTensor{block.first, elements};
-}
-
 // Elements of a table, the rows an H_PREFETCH_V loads beyond those wanted included.
 std::uint64_t table_elements(const TableShape& table, std::uint64_t mlen, std::uint64_t row_slack) {
   return table.rows == 0 ? 0 : table.entries * table.stored_rows() * mlen + row_slack;
 }
 
+// Bytes of a tensor's elements and of its scales.
+struct TensorBytes {
+  std::uint64_t elements = 0;
+  std::uint64_t scales = 0;
+};
+
+TensorBytes bytes_of(std::uint64_t elements, DataType type) {
+  return {round_up((elements * type.width() + 7) / 8, kHbmAlignment),
+          type.is_mx() ? round_up(elements / type.block + 1, kHbmAlignment) : 0};
+}
+
+// Elements that one address register reaches.
+std::uint64_t most_elements(DataType type) {
+  const std::uint64_t offsets = kRegisterReach - 1;
+  if (!type.is_mx()) return offsets;
+  return std::min(offsets, (kRegisterReach - kHbmAlignment) * 8 / type.width());
+}
+
 struct TensorToPlace {
-  HbmTensor& place;
-  const char* name;
-  std::uint64_t elements;
+  HbmTensor* place;
+  std::string name;
   DataType type;
 };
 
-Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
-                 const Settings& settings) {
+// Cuts a tensor with `parts` elements a layer into windows of whole layers, `slack` more elements
+// behind each.
+Result<LayeredTensor> cut_windows(std::string_view name, const std::vector<std::uint64_t>& parts,
+                                  std::uint64_t slack, DataType type) {
+  const std::uint64_t most = most_elements(type);
+  LayeredTensor tensor;
+  tensor.windows.emplace_back();
+  for (const std::uint64_t part : parts) {
+    if (part > most || slack > most - part) {
+      return fail(ErrorCode::Unsupported,
+                  "{} of one layer takes {} elements, but an address register reaches {}", name,
+                  part + slack, most);
+    }
+    if (tensor.windows.back().elements + part > most - slack) tensor.windows.emplace_back();
+    HbmTensor& window = tensor.windows.back();
+    tensor.layers.push_back({tensor.windows.size() - 1, window.elements});
+    window.elements += part;
+  }
+  for (HbmTensor& window : tensor.windows) window.elements += slack;
+  return tensor;
+}
+
+// The weights of each layer and of the ending.
+std::vector<std::uint64_t> weight_parts(const TiledGraph& tiled) {
   const Graph& graph = *tiled.graph;
-  const std::uint64_t mlen = tiled.mlen;
+  std::vector<std::uint64_t> parts;
+  for (const Layer& layer : graph.layers) {
+    parts.push_back(tiled.tiles_of_layer(graph.kinds[layer.kind]) * tiled.tile_elements());
+  }
+  parts.push_back(tiled.tiles_of_layer(graph.ending) * tiled.tile_elements());
+  parts.front() += tiled.constant_tiles() * tiled.tile_elements();
+  return parts;
+}
+
+Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings) {
   // A transfer always moves its whole amount; what lies behind the last row wanted is slack.
   const std::uint64_t tile_slack =
-      std::uint64_t{settings.hbm_m_prefetch_amount - settings.mlen} * mlen;
-  const std::uint64_t row_slack = std::uint64_t{settings.hbm_v_prefetch_amount} * mlen;
+      std::uint64_t{settings.hbm_m_prefetch_amount - settings.mlen} * tiled.mlen;
+  auto weights =
+      cut_windows("weights", weight_parts(tiled), tile_slack, settings.hbm_m_weight_type);
+  if (!weights) return forward_error(weights);
+  plan.weights = *std::move(weights);
+  plan.weights.layers.front().first = tiled.constant_tiles() * tiled.tile_elements();
 
   plan.cache_stride = std::uint64_t{tiled.context_tiles} * tiled.tile_elements();
-  const std::uint64_t stored =
-      round_up(tiled.cache_regions(), settings.hbm_v_writeback_amount) - tiled.cache_regions();
-  const std::uint64_t cache_regions =
-      std::uint64_t{graph.layers.size()} * tiled.cache_regions() + stored;
+  const std::uint64_t regions = tiled.cache_regions();
+  const std::uint64_t stored = round_up(regions, settings.hbm_v_writeback_amount) - regions;
+  const std::vector<std::uint64_t> layers(tiled.graph->layers.size(), regions * plan.cache_stride);
+  auto cache = cut_windows("KV cache", layers, stored * plan.cache_stride + tile_slack,
+                           settings.hbm_m_kv_type);
+  if (!cache) return forward_error(cache);
+  plan.cache = *std::move(cache);
+  return {};
+}
+
+std::vector<TensorToPlace> windows_to_place(LayeredTensor& tensor, std::string_view name,
+                                            DataType type) {
+  std::vector<TensorToPlace> windows;
+  const std::size_t count = tensor.windows.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    windows.push_back(
+        {&tensor.windows[i],
+         count == 1 ? std::string(name) : fmt::format("{}, part {} of {}", name, i + 1, count),
+         type});
+  }
+  return windows;
+}
+
+// Everything in HBM, with how many elements it has.
+std::vector<TensorToPlace> tensors_to_place(MemoryPlan& plan, const TiledGraph& tiled,
+                                            const PlanInput& input, const Settings& settings) {
+  const std::uint64_t mlen = tiled.mlen;
+  const std::uint64_t row_slack = std::uint64_t{settings.hbm_v_prefetch_amount} * mlen;
   const DataType act = settings.hbm_v_act_type;
-  const TensorToPlace tensors[] = {
-      {plan.weights, "weights", tiled.weight_tiles * tiled.tile_elements() + tile_slack,
-       settings.hbm_m_weight_type},
-      {plan.cache, "KV cache", cache_regions * plan.cache_stride + tile_slack,
-       settings.hbm_m_kv_type},
-      {plan.embedding, "embedding", std::uint64_t{graph.vocab} * tiled.dim_tiles * mlen + row_slack,
-       act},
-      {plan.position_table, "position table", table_elements(input.positions, mlen, row_slack),
-       act},
-      {plan.vector_table, "biases and gains", table_elements(input.vectors, mlen, row_slack), act},
-      {plan.expert_table, "biases of experts",
-       table_elements(input.expert_vectors, mlen, row_slack), act},
-      {plan.constants, "constants", constant_rows(tiled).count * mlen + row_slack, act}};
+  std::vector<TensorToPlace> tensors =
+      windows_to_place(plan.weights, "weights", settings.hbm_m_weight_type);
+  for (auto& window : windows_to_place(plan.cache, "KV cache", settings.hbm_m_kv_type)) {
+    tensors.push_back(std::move(window));
+  }
+  const auto add = [&](HbmTensor& tensor, const char* name, std::uint64_t elements) {
+    tensor.elements = elements;
+    if (elements != 0) tensors.push_back({&tensor, name, act});
+  };
+  add(plan.embedding, "embedding",
+      std::uint64_t{tiled.graph->vocab} * tiled.dim_tiles * mlen + row_slack);
+  add(plan.position_table, "position table", table_elements(input.positions, mlen, row_slack));
+  add(plan.vector_table, "biases and gains", table_elements(input.vectors, mlen, row_slack));
+  add(plan.expert_table, "biases of experts",
+      table_elements(input.expert_vectors, mlen, row_slack));
+  add(plan.constants, "constants", constant_rows(tiled).count * mlen + row_slack);
+  return tensors;
+}
+
+// The distance of all scales from their elements: that of one region for all elements and another
+// for all scales where it can be, or else what the longest tensor needs.
+std::uint64_t scale_distance(const std::vector<TensorToPlace>& tensors) {
+  std::uint64_t all = 0;
+  std::uint64_t longest = 0;
   for (const TensorToPlace& tensor : tensors) {
-    if (tensor.elements == 0) continue;
-    auto placed = place_tensor(plan.hbm, tensor.name, tensor.elements, tensor.type);
-    if (!placed) return tl::unexpected(placed.error());
-    tensor.place = *placed;
+    const TensorBytes bytes = bytes_of(tensor.place->elements, tensor.type);
+    all += std::max(bytes.elements, bytes.scales);
+    if (bytes.scales != 0) longest = std::max(longest, bytes.elements);
   }
-  const bool any_scales =
-      settings.hbm_m_weight_type.is_mx() || settings.hbm_m_kv_type.is_mx() || act.is_mx();
-  if (any_scales) {
-    plan.scale_offset = plan.hbm.used();
-    plan.hbm.place("scales of all of them", plan.scale_offset);
+  if (longest == 0) return 0;
+  return all < kRegisterReach ? all : longest;
+}
+
+// The end of a block that overlaps `count` bytes from `first` on; 0: there is none.
+std::uint64_t end_of_overlap(const std::vector<Block>& blocks, std::uint64_t first,
+                             std::uint64_t count) {
+  for (const Block& block : blocks) {
+    if (count != 0 && first < block.first + block.count && block.first < first + count) {
+      return block.first + block.count;
+    }
   }
-  if (plan.scale_offset >= kRegisterReach) {
-    return fail(ErrorCode::Unsupported,
-                "the tensors take {} bytes of HBM, but the distance to their scales has 32 bits",
-                plan.scale_offset);
+  return 0;
+}
+
+// Places a tensor as far in front as its elements and, at their distance, its scales find room
+// (semantics 5.5).
+void place_tensor(MemoryPlan& plan, const TensorToPlace& tensor) {
+  const TensorBytes bytes = bytes_of(tensor.place->elements, tensor.type);
+  const std::uint64_t distance = plan.scale_offset;
+  std::uint64_t base = 0;
+  for (;;) {
+    if (const auto end = end_of_overlap(plan.hbm.blocks(), base, bytes.elements); end != 0) {
+      base = end;
+    } else if (const auto after = end_of_overlap(plan.hbm.blocks(), base + distance, bytes.scales);
+               after != 0) {
+      base = after - distance;
+    } else {
+      break;
+    }
   }
+  tensor.place->base = base;
+  plan.hbm.place_at(tensor.name, base, bytes.elements);
+  if (bytes.scales != 0) {
+    plan.hbm.place_at(tensor.name + ", scales", base + distance, bytes.scales);
+  }
+}
+
+Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                 const Settings& settings) {
+  if (auto cut = cut_layered(plan, tiled, settings); !cut) return cut;
+  const auto tensors = tensors_to_place(plan, tiled, input, settings);
+  for (const TensorToPlace& tensor : tensors) {
+    if (tensor.place->elements <= most_elements(tensor.type)) continue;
+    return fail(ErrorCode::Unsupported, "{} takes {} elements, but an address register reaches {}",
+                tensor.name, tensor.place->elements, most_elements(tensor.type));
+  }
+  plan.scale_offset = scale_distance(tensors);
+  for (const TensorToPlace& tensor : tensors) place_tensor(plan, tensor);
   return {};
 }
 
@@ -207,6 +317,11 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
   plan.keys_at = plan.integers.place("regions of the tile", 1);
   plan.queries_at = plan.integers.place("queries of the tile", 1);
   plan.last_scores = plan.integers.place("scores of the newest tile", 1);
+  const std::uint64_t entries = layer_place_entries(plan).size();
+  if (entries != 0) {
+    plan.layer_places = plan.integers.place("windows of the layers", entries);
+    plan.layer_place_at = plan.integers.place("window of the layer", 1);
+  }
   plan.layer_loops = plan.integers.place("loops over layers", 2);
   plan.cache_at = plan.integers.place("cache of the layer", 1);
   plan.vectors_at = plan.integers.place("vectors of the layer", 1);
@@ -232,6 +347,12 @@ BlockAllocator::BlockAllocator(std::string memory, std::uint64_t capacity, std::
 Block BlockAllocator::place(std::string name, std::uint64_t count) {
   blocks_.push_back({std::move(name), used_, count});
   used_ += count;
+  return blocks_.back();
+}
+
+Block BlockAllocator::place_at(std::string name, std::uint64_t first, std::uint64_t count) {
+  blocks_.push_back({std::move(name), first, count});
+  used_ = std::max(used_, first + count);
   return blocks_.back();
 }
 
@@ -263,6 +384,22 @@ Status MemoryPlan::check() const {
     if (auto apart = check_blocks(memory->blocks(), memory->capacity()); !apart) return apart;
   }
   return {};
+}
+
+std::vector<std::uint32_t> layer_place_entries(const MemoryPlan& plan) {
+  std::vector<std::uint32_t> entries;
+  for (std::size_t layer = 0; layer < plan.weights.layers.size(); ++layer) {
+    for (const LayeredTensor* tensor : {&plan.weights, &plan.cache}) {
+      if (!tensor->windowed()) continue;
+      // The ending has no cache.
+      const LayeredTensor::Place place = tensor->layers[std::min(layer, tensor->layers.size() - 1)];
+      const std::uint64_t base = tensor->windows[place.window].base;
+      entries.push_back(static_cast<std::uint32_t>(base));
+      entries.push_back(static_cast<std::uint32_t>(base >> 32));
+      entries.push_back(static_cast<std::uint32_t>(place.first));
+    }
+  }
+  return entries;
 }
 
 Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,

@@ -31,6 +31,9 @@ class BlockAllocator {
   /// The next `count` entries. What does not fit is remembered for status().
   Block place(std::string name, std::uint64_t count);
 
+  /// Entries `first` … that the caller knows to be free.
+  Block place_at(std::string name, std::uint64_t first, std::uint64_t count);
+
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
   [[nodiscard]] std::uint64_t used() const { return used_; }
   [[nodiscard]] std::uint64_t capacity() const { return capacity_; }
@@ -55,6 +58,20 @@ Status check_blocks(const std::vector<Block>& blocks, std::uint64_t capacity);
 struct HbmTensor {
   std::uint64_t base = 0;      // byte address
   std::uint64_t elements = 0;  // that may be touched, slack of whole-tile transfers included
+};
+
+/// A tensor with a part for each layer, layer after layer, cut into windows: an element offset
+/// reaches 2^32 elements, the distance to the scales 2^32 bytes.
+struct LayeredTensor {
+  struct Place {
+    std::size_t window = 0;
+    std::uint64_t first = 0;  // element of the window
+  };
+  std::vector<HbmTensor> windows;
+  std::vector<Place> layers;
+
+  /// More than one address register can hold: it is set again for each layer.
+  [[nodiscard]] bool windowed() const { return windows.size() > 1; }
 };
 
 /// Rows of a table in HBM that are sums of several rows: [entry][term][row][mlen].
@@ -86,8 +103,9 @@ struct WindowPlaces {
 struct MemoryPlan {
   // HBM. One SCALE_REG serves all tensors: each one's scales lie the same distance behind its
   // elements.
-  HbmTensor weights;         // tiles in the order of use
-  HbmTensor cache;           // [layer][key rows, value rows][position][mlen]
+  LayeredTensor weights;     // tiles in the order of use; the first layer's behind the permutation
+                             // of RoPE, the last "layer" is the ending
+  LayeredTensor cache;       // [layer][key rows, value rows][position][mlen]
   HbmTensor embedding;       // [vocab][dim tiles * mlen]
   HbmTensor position_table;  // PlanInput::positions
   HbmTensor vector_table;    // PlanInput::vectors
@@ -145,11 +163,13 @@ struct MemoryPlan {
   Block experts;         // [8] chosen by V_TOPK or the host
 
   // INT_MEM, the program's own.
-  Block last_scores;  // elements of the scores before those with the newest tile
-  Block keys_at;      // where the regions of this tile of K lanes start
-  Block queries_at;   // where its query rows start among a token's
-  Block layer_loops;  // [2] counters of the loops over patterns and layers
-  Block cache_at;     // where the layer's cache, vectors and sinks start
+  Block last_scores;   // elements of the scores before those with the newest tile
+  Block keys_at;       // where the regions of this tile of K lanes start
+  Block queries_at;    // where its query rows start among a token's
+  Block layer_loops;   // [2] counters of the loops over patterns and layers
+  Block layer_places;  // [layers + 1][0, 3 or 6] see layer_place_entries()
+  Block layer_place_at;
+  Block cache_at;  // where the layer's cache, vectors and sinks start
   Block vectors_at;
   Block expert_vectors_at;
   Block sinks_at;
@@ -172,6 +192,10 @@ struct ConstantRows {
   std::uint64_t count = 0;
 };
 ConstantRows constant_rows(const TiledGraph& graph);
+
+/// What INT_MEM holds of where each layer's parts of windowed tensors lie: the low and the high
+/// word of its window's address and its first element, of the weights, then of the cache.
+std::vector<std::uint32_t> layer_place_entries(const MemoryPlan& plan);
 
 /// Fails, saying which memory and by how much, where the model does not fit the settings.
 Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,

@@ -27,11 +27,8 @@ Graph small_graph() {
 
 const PlanInput kInput{.positions = {.entries = 512, .rows = 2, .terms = 2}};
 
-Result<MemoryPlan> plan_with(const Settings& settings, std::uint64_t weight_tiles = 74) {
-  const Graph graph = small_graph();
-  TiledGraph tiled = tile_graph(graph, settings.mlen).value();
-  tiled.weight_tiles = weight_tiles;
-  return plan_memory(tiled, kInput, settings);
+Result<MemoryPlan> plan_with(const Settings& settings, const Graph& graph = small_graph()) {
+  return plan_memory(tile_graph(graph, settings.mlen).value(), kInput, settings);
 }
 
 TEST(CheckBlocks, FindsOverlapAndBlocksThatLeaveTheMemory) {
@@ -45,8 +42,8 @@ TEST(MemoryPlan, KeepsAllScalesOneDistanceBehindTheirElements) {
   const Settings settings;
   const MemoryPlan plan = plan_with(settings).value();
   // The last scale of every tensor lies before the end of what was placed for scales.
-  for (const HbmTensor& t :
-       {plan.weights, plan.cache, plan.embedding, plan.position_table, plan.constants}) {
+  for (const HbmTensor& t : {plan.weights.windows[0], plan.cache.windows[0], plan.embedding,
+                             plan.position_table, plan.constants}) {
     EXPECT_GE(plan.scale_offset, t.base + t.elements);
     EXPECT_LE(plan.scale_offset + t.base + t.elements / 8, plan.hbm.used());
   }
@@ -56,7 +53,7 @@ TEST(MemoryPlan, KeepsAllScalesOneDistanceBehindTheirElements) {
 TEST(MemoryPlan, LeavesRoomForTheRowsAStoreWritesBehindTheLastLayer) {
   const MemoryPlan plan = plan_with(Settings{}).value();
   EXPECT_EQ(plan.cache_stride, 512U * 64U);
-  EXPECT_EQ(plan.cache.elements, 12U * 512U * 64U);
+  EXPECT_EQ(plan.cache.windows[0].elements, 12U * 512U * 64U);
 }
 
 TEST(MemoryPlan, LetsGoOfTheValueTilesWhereMatrixSramIsSmall) {
@@ -80,10 +77,76 @@ TEST(MemoryPlan, SaysWhichMemoryIsTooSmall) {
   EXPECT_THAT(error_with(&Settings::int_sram_depth, 2), HasSubstr("INT_MEM"));
 }
 
-TEST(MemoryPlan, RefusesTensorsBeyondTheReachOfAnOffset) {
-  const auto plan = plan_with(Settings{}, std::uint64_t{1} << 20);  // times 4096 elements: 2^32
+// A layer with nothing but a product of 2^15 x 2^15: 2^30 weights.
+Graph wide_graph(std::size_t layers) {
+  constexpr std::uint32_t kWidth = 1U << 15;
+  Graph graph = small_graph();
+  graph.rotary.clear();
+  graph.values.push_back({"wide", Layout::Dense, kWidth});
+  graph.kinds[0].operators = {
+      ProductOp{.from = 3, .to = 3, .matrices = {{MatrixRole::Up, Layout::Dense, kWidth}}}};
+  graph.layers.resize(layers);
+  return graph;
+}
+
+// Two tiles of constants, of 64 x 64, stand before the first layer's weights.
+constexpr std::uint64_t kConstantTiles = 2 * 4096;
+
+// Three layers of 2^30 elements, 1 byte each, are what 32 bits reach; a fourth would be one element
+// too many.
+TEST(MemoryPlan, CutsWeightsIntoWindowsThatOneRegisterReaches) {
+  const MemoryPlan plan = plan_with(Settings{}, wide_graph(7)).value();
+  constexpr std::uint64_t kLayer = std::uint64_t{1} << 30;
+  ASSERT_EQ(plan.weights.windows.size(), 3U);
+  EXPECT_EQ(plan.weights.windows[0].elements, 3 * kLayer + kConstantTiles);
+  EXPECT_EQ(plan.weights.windows[2].elements, kLayer);  // the ending has no weights
+  EXPECT_EQ(plan.weights.layers[4].window, 1U);
+  EXPECT_EQ(plan.weights.layers[4].first, kLayer);
+  EXPECT_FALSE(plan.cache.windowed());
+  EXPECT_TRUE(check_blocks(plan.hbm.blocks(), plan.hbm.capacity()));
+  // Scales, an eighth, lie between the windows and not behind all of them.
+  EXPECT_EQ(plan.scale_offset, 3 * kLayer + kConstantTiles);
+  EXPECT_EQ(plan.weights.windows[1].base, (3 * kLayer + kConstantTiles) / 8 * 9 + 64);
+  EXPECT_LE(plan.hbm.used(), 7 * kLayer / 8 * 9 + 3 * kLayer);
+}
+
+// A window that starts beyond 4 GiB has a high word.
+TEST(MemoryPlan, TellsTheProgramWhereTheWindowsOfEachLayerLie) {
+  const MemoryPlan plan = plan_with(Settings{}, wide_graph(7)).value();
+  const std::vector<std::uint32_t> entries = layer_place_entries(plan);
+  ASSERT_EQ(entries.size(), 3U * 8);
+  EXPECT_EQ(plan.layer_places.count, entries.size());
+  const std::uint64_t base = plan.weights.windows[2].base;
+  ASSERT_GT(base, UINT32_MAX);
+  EXPECT_EQ(entries[3 * 6], base & UINT32_MAX);
+  EXPECT_EQ(entries[3 * 6 + 1], base >> 32);
+  EXPECT_EQ(entries[3 * 6 + 2], 0U);
+  EXPECT_EQ(entries[3 * 5 + 2], std::uint32_t{1} << 31);
+  EXPECT_TRUE(layer_place_entries(plan_with(Settings{}).value()).empty());
+}
+
+// Plain elements have no scales whose distance would matter: 2^32 - 1 of them, whatever their size.
+TEST(MemoryPlan, CountsElementsWhereThereAreNoScales) {
+  Settings settings;
+  settings.hbm_m_weight_type = DataType::plain(kBf16);
+  const MemoryPlan plan = plan_with(settings, wide_graph(4)).value();
+  ASSERT_EQ(plan.weights.windows.size(), 2U);
+  EXPECT_EQ(plan.weights.windows[0].elements, (std::uint64_t{3} << 30) + kConstantTiles);
+}
+
+TEST(MemoryPlan, RefusesLayersBeyondTheReachOfAnOffset) {
+  Graph graph = wide_graph(1);
+  graph.values[3].width = 1U << 16;
+  std::get<ProductOp>(graph.kinds[0].operators[0]).matrices[0].width = 1U << 16;
+  const auto plan = plan_with(Settings{}, graph);
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().message, HasSubstr("weights takes 4294967296 elements"));
+  EXPECT_THAT(plan.error().message, HasSubstr("weights of one layer takes 4294975488 elements"));
+}
+
+TEST(MemoryPlan, RefusesWhatHbmDoesNotHold) {
+  const auto plan = plan_with(Settings{}, wide_graph(140));
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().message, HasSubstr("bytes of HBM, which has 137438953472"));
 }
 
 }  // namespace

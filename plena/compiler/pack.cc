@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <span>
+#include <utility>
 
 namespace plena {
 
@@ -39,11 +42,15 @@ void append_spread(Quantiser& stream, const HeadLayout& heads, std::uint32_t mle
   }
 }
 
-// Appends the weights of one operator after the other.
+// Adds the weights of one operator after the other, an output tile a piece.
 class LayerPacker {
  public:
-  LayerPacker(Quantiser& stream, const TiledGraph& tiled, const Layer& layer)
-      : stream_(stream), tiled_(tiled), layer_(layer) {}
+  LayerPacker(TensorPieces& stream, const TiledGraph& tiled) : stream_(stream), tiled_(tiled) {}
+
+  void add(const LayerKind& kind, const Layer& layer) {
+    layer_ = &layer;
+    for (const Operator& op : kind.operators) std::visit(*this, op);
+  }
 
   void operator()(const ProductOp& op) { append(op, 0); }
   void operator()(const FeedForwardOp& op) { append(op, 0); }
@@ -57,40 +64,53 @@ class LayerPacker {
   void operator()(const Other&) {}
 
  private:
-  [[nodiscard]] const Matrix& matrix(MatrixRole role, std::uint32_t expert) const {
-    return layer_.matrices.at(role)[expert];
+  using SharedLanes = std::shared_ptr<const LaneMap>;
+
+  // Layers that are alike share their lanes.
+  SharedLanes lanes(Layout layout, std::uint32_t width) {
+    SharedLanes& lanes = lanes_[{layout, width}];
+    if (lanes == nullptr) lanes = std::make_shared<const LaneMap>(tiled_.lanes(layout, width));
+    return lanes;
+  }
+  SharedLanes lanes(ValueId id) {
+    const Value& value = tiled_.graph->values[id];
+    return lanes(value.layout, value.width);
   }
 
   void append(const ProductOp& op, std::uint32_t expert) {
-    const LaneMap inputs = tiled_.lanes(op.from);
+    const SharedLanes inputs = lanes(op.from);
     for (const MatrixUse& use : op.matrices) {
-      const LaneMap outputs = tiled_.lanes(use.outputs, use.width);
-      append_tiles(stream_, {matrix(use.role, expert), outputs, inputs}, tiled_.mlen);
+      const SharedLanes outputs = lanes(use.outputs, use.width);
+      for (std::size_t tile = 0; tile < outputs->size() / tiled_.mlen; ++tile) {
+        append_tile(use.role, expert, outputs, inputs, tile);
+      }
     }
   }
 
   // Gate and up tile by tile in turn.
   void append(const FeedForwardOp& op, std::uint32_t expert) {
-    const LaneMap inputs = tiled_.lanes(op.from);
-    const LaneMap outputs = tiled_.lanes(op.to);
+    const SharedLanes inputs = lanes(op.from);
+    const SharedLanes outputs = lanes(op.to);
     for (std::uint32_t tile = 0; tile < tiled_.rows(op.to); ++tile) {
-      for (const MatrixRole role : {MatrixRole::Gate, MatrixRole::Up}) {
-        if (role == MatrixRole::Gate && !op.gated) continue;
-        append_tiles(stream_, {matrix(role, expert), outputs, inputs}, tiled_.mlen, tile, 1);
-      }
+      if (op.gated) append_tile(MatrixRole::Gate, expert, outputs, inputs, tile);
+      append_tile(MatrixRole::Up, expert, outputs, inputs, tile);
     }
   }
 
-  Quantiser& stream_;
-  const TiledGraph& tiled_;
-  const Layer& layer_;
-};
+  void append_tile(MatrixRole role, std::uint32_t expert, const SharedLanes& outputs,
+                   const SharedLanes& inputs, std::size_t tile) {
+    const Matrix& matrix = layer_->matrices.at(role)[expert];
+    stream_.add(inputs->size() * tiled_.mlen,
+                [&matrix, outputs, inputs, tile, mlen = tiled_.mlen](Quantiser& to) {
+                  append_tiles(to, {matrix, *outputs, *inputs}, mlen, tile, 1);
+                });
+  }
 
-void append_layer(Quantiser& stream, const TiledGraph& tiled, const LayerKind& kind,
-                  const Layer& layer) {
-  LayerPacker packer(stream, tiled, layer);
-  for (const Operator& op : kind.operators) std::visit(packer, op);
-}
+  TensorPieces& stream_;
+  const TiledGraph& tiled_;
+  const Layer* layer_ = nullptr;
+  std::map<std::pair<Layout, std::uint32_t>, SharedLanes> lanes_;
+};
 
 // Cosines and sines of one position, `span` rows each.
 void fill_angles(const TiledGraph& tiled, const RotaryTable& rotary, std::uint64_t position,
@@ -125,40 +145,55 @@ void fill_vectors(const TiledGraph& tiled, const std::vector<VectorShape>& shape
 
 }  // namespace
 
-QuantisedTensor pack_weights(const TiledGraph& tiled, DataType type, ScaleRule scales) {
+TensorPieces pack_weights(const TiledGraph& tiled, LayerRange layers, DataType type,
+                          ScaleRule scales) {
   const Graph& graph = *tiled.graph;
-  Quantiser stream(type, scales);
-  if (tiled.rotates()) append_rotation(stream, tiled.mlen);
-  append_ones(stream, tiled.mlen);
-  append_spread(stream, tiled.heads, tiled.mlen);
-  for (const Layer& layer : graph.layers) {
-    append_layer(stream, tiled, graph.kinds[layer.kind], layer);
-  }
-  append_layer(stream, tiled, graph.ending, graph.ending_tensors);
-  return std::move(stream).finish();
-}
-
-QuantisedTensor pack_embedding(const TiledGraph& tiled, DataType type, ScaleRule scales) {
-  const Graph& graph = *tiled.graph;
-  std::vector<float> row(std::size_t{tiled.dim_tiles} * tiled.mlen, 0.0F);
-  Quantiser stream(type, scales);
-  const auto read = [&](std::uint32_t token) {
-    graph.tokens.read_row(token, std::span(row).first(graph.dim));
-    return std::span<const float>(row);
-  };
-  if (graph.rows_in_order) {
-    for (std::size_t tile = 0; tile < tiled.dim_tiles; ++tile) {
-      for (std::uint32_t token = 0; token < graph.vocab; ++token) {
-        stream.append(read(token).subspan(tile * tiled.mlen, tiled.mlen));
-      }
+  TensorPieces stream{.type = type, .scales = scales};
+  if (layers.first == 0) {
+    if (tiled.rotates()) {
+      stream.add(tiled.tile_elements(),
+                 [mlen = tiled.mlen](Quantiser& to) { append_rotation(to, mlen); });
     }
-    return std::move(stream).finish();
+    stream.add(tiled.tile_elements(),
+               [mlen = tiled.mlen](Quantiser& to) { append_ones(to, mlen); });
+    stream.add(tiled.tile_elements(),
+               [&tiled](Quantiser& to) { append_spread(to, tiled.heads, tiled.mlen); });
   }
-  for (std::uint32_t token = 0; token < graph.vocab; ++token) stream.append(read(token));
-  return std::move(stream).finish();
+  LayerPacker packer(stream, tiled);
+  for (std::size_t i = layers.first; i < layers.end; ++i) {
+    if (i == graph.layers.size()) {
+      packer.add(graph.ending, graph.ending_tensors);
+    } else {
+      packer.add(graph.kinds[graph.layers[i].kind], graph.layers[i]);
+    }
+  }
+  return stream;
 }
 
-QuantisedTensor pack_constants(const TiledGraph& tiled, DataType type, float lowest) {
+TensorPieces pack_embedding(const TiledGraph& tiled, DataType type, ScaleRule scales) {
+  constexpr std::uint32_t kTokens = 64;  // of a piece
+  const Graph& graph = *tiled.graph;
+  const std::size_t width = std::size_t{tiled.dim_tiles} * tiled.mlen;
+  // Rows in order lie tile by tile, others token by token.
+  const std::size_t parts = graph.rows_in_order ? tiled.dim_tiles : 1;
+  const std::size_t part = width / parts;
+  TensorPieces stream{.type = type, .scales = scales};
+  for (std::size_t start = 0; start < width; start += part) {
+    for (std::uint32_t first = 0; first < graph.vocab; first += kTokens) {
+      const std::uint32_t count = std::min(kTokens, graph.vocab - first);
+      stream.add(count * part, [&graph, first, count, width, start, part](Quantiser& to) {
+        std::vector<float> row(width, 0.0F);
+        for (std::uint32_t token = first; token < first + count; ++token) {
+          graph.tokens.read_row(token, std::span(row).first(graph.dim));
+          to.append(std::span<const float>(row).subspan(start, part));
+        }
+      });
+    }
+  }
+  return stream;
+}
+
+TensorPieces pack_constants(const TiledGraph& tiled, DataType type, float lowest) {
   const std::size_t mlen = tiled.mlen;
   const ConstantRows places = constant_rows(tiled);
   std::vector<float> rows(places.count * mlen, 0.0F);
@@ -175,62 +210,54 @@ QuantisedTensor pack_constants(const TiledGraph& tiled, DataType type, float low
     std::fill(at(places.triangle + row) + static_cast<std::ptrdiff_t>(row + 1),
               at(places.triangle + row + 1), lowest);
   }
-  Quantiser stream(type);
-  stream.append(rows);
-  return std::move(stream).finish();
+  TensorPieces stream{.type = type};
+  stream.add(places.count * mlen, [rows = std::move(rows)](Quantiser& to) { to.append(rows); });
+  return stream;
 }
 
-Result<RowTable> pack_positions(const TiledGraph& tiled, DataType hbm, ElementType sram) {
+TableContents position_rows(const TiledGraph& tiled) {
   const Graph& graph = *tiled.graph;
   const std::size_t angle_rows = 2 * std::size_t{tiled.heads.span};
   const std::uint32_t learned = graph.positions ? tiled.dim_tiles : 0;
-  std::vector<float> row(graph.dim);
-  const TableContents contents{
-      .name = "the cosines and sines of rotary embedding",
-      .entries = std::uint64_t{tiled.context_tiles} * tiled.mlen,
-      .rows = static_cast<std::uint32_t>(angle_rows * graph.rotary.size()) + learned,
-      .fill = [&](std::uint64_t position, std::span<double> rows) {
-        for (const RotaryTable& rotary : graph.rotary) {
-          fill_angles(tiled, rotary, position, rows.first(angle_rows * tiled.mlen));
-          rows = rows.subspan(angle_rows * tiled.mlen);
-        }
-        if (!graph.positions) return;
-        if (position >= graph.context) return;
-        graph.positions->read_row(position, row);
-        std::copy(row.begin(), row.end(), rows.begin());
-      }};
-  return make_row_table(contents, tiled.mlen, hbm, sram);
+  return {.name = "the cosines and sines of rotary embedding",
+          .entries = std::uint64_t{tiled.context_tiles} * tiled.mlen,
+          .rows = static_cast<std::uint32_t>(angle_rows * graph.rotary.size()) + learned,
+          .fill = [&tiled, &graph, angle_rows](std::uint64_t position, std::span<double> rows) {
+            for (const RotaryTable& rotary : graph.rotary) {
+              fill_angles(tiled, rotary, position, rows.first(angle_rows * tiled.mlen));
+              rows = rows.subspan(angle_rows * tiled.mlen);
+            }
+            if (!graph.positions || position >= graph.context) return;
+            std::vector<float> row(graph.dim);
+            graph.positions->read_row(position, row);
+            std::ranges::copy(row, rows.begin());
+          }};
 }
 
-Result<RowTable> pack_vectors(const TiledGraph& tiled, DataType hbm, ElementType sram) {
+TableContents vector_rows(const TiledGraph& tiled) {
   const Graph& graph = *tiled.graph;
-  return make_row_table(
-      {.name = "biases and gains",
-       .entries = graph.layers.size() + 1,
-       .rows = tiled.vector_rows,
-       .fill =
-           [&](std::uint64_t entry, std::span<double> rows) {
-             const bool ending = entry == graph.layers.size();
-             const Layer& layer = ending ? graph.ending_tensors : graph.layers[entry];
-             const LayerKind& kind = ending ? graph.ending : graph.kinds[layer.kind];
-             fill_vectors(tiled, kind.vectors, layer.vectors, rows);
-           }},
-      tiled.mlen, hbm, sram);
+  return {.name = "biases and gains",
+          .entries = graph.layers.size() + 1,
+          .rows = tiled.vector_rows,
+          .fill = [&tiled, &graph](std::uint64_t entry, std::span<double> rows) {
+            const bool ending = entry == graph.layers.size();
+            const Layer& layer = ending ? graph.ending_tensors : graph.layers[entry];
+            const LayerKind& kind = ending ? graph.ending : graph.kinds[layer.kind];
+            fill_vectors(tiled, kind.vectors, layer.vectors, rows);
+          }};
 }
 
-Result<RowTable> pack_expert_vectors(const TiledGraph& tiled, DataType hbm, ElementType sram) {
+TableContents expert_vector_rows(const TiledGraph& tiled) {
   const Graph& graph = *tiled.graph;
-  return make_row_table({.name = "biases of experts",
-                         .entries = std::uint64_t{tiled.experts} * graph.layers.size(),
-                         .rows = tiled.expert_rows,
-                         .fill =
-                             [&](std::uint64_t entry, std::span<double> rows) {
-                               const Layer& layer = graph.layers[entry / tiled.experts];
-                               if (layer.expert_vectors.empty()) return;
-                               fill_vectors(tiled, graph.kinds[layer.kind].expert_vectors,
-                                            layer.expert_vectors[entry % tiled.experts], rows);
-                             }},
-                        tiled.mlen, hbm, sram);
+  return {.name = "biases of experts",
+          .entries = std::uint64_t{tiled.experts} * graph.layers.size(),
+          .rows = tiled.expert_rows,
+          .fill = [&tiled, &graph](std::uint64_t entry, std::span<double> rows) {
+            const Layer& layer = graph.layers[entry / tiled.experts];
+            if (layer.expert_vectors.empty()) return;
+            fill_vectors(tiled, graph.kinds[layer.kind].expert_vectors,
+                         layer.expert_vectors[entry % tiled.experts], rows);
+          }};
 }
 
 std::vector<float> pack_sinks(const TiledGraph& tiled) {

@@ -77,8 +77,9 @@ bool reads_weights(const Operator& op) {
 }
 
 // What the first product of any layer starts with; 0 where layers do not end with a product, so
-// that nobody could load it.
+// that nobody could load it, and where the next layer's tiles may lie in another window.
 std::uint64_t first_tiles_of_layers(const KernelContext& context) {
+  if (context.plan.weights.windowed()) return 0;
   std::uint64_t tiles = 0;
   for (const LayerKind& kind : context.tiled.graph->kinds) {
     const auto first = std::ranges::find_if(kind.operators, reads_weights);
@@ -119,6 +120,7 @@ void emit_layer(const KernelContext& context, const LayerKind& kind) {
   const std::uint64_t first = context.plan.slots == 2 ? first_tiles_of_layers(context) : 0;
   context.pipeline.loaded = first;
   context.pipeline.slot = 0;
+  emit_layer_places(context, false);
   emit_layer_vectors(context, context.tiled.all_rows(kind.vectors));
   emit_operators(context, kind, first);
   advance_layer(context);
@@ -131,6 +133,7 @@ void emit_layers(const KernelContext& context) {
 void emit_ending(const KernelContext& context) {
   const LayerKind& ending = context.tiled.graph->ending;
   const RegionScope region(context.emitter, "ending");
+  emit_layer_places(context, true);
   const auto first = std::ranges::find_if(ending.operators, reads_weights);
   if (first != ending.operators.end()) load_first_tiles(context, first_tiles(context, *first));
   emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
@@ -173,7 +176,9 @@ void write_head(Emitter& e, const ProgramInput& input) {
 void advance_layer(const KernelContext& context) {
   const MemoryPlan& plan = context.plan;
   const std::uint64_t mlen = context.tiled.mlen;
-  advance_kept(context, plan.cache_at, context.tiled.cache_regions() * plan.cache_stride);
+  if (!plan.cache.windowed()) {
+    advance_kept(context, plan.cache_at, context.tiled.cache_regions() * plan.cache_stride);
+  }
   if (plan.vectors.count != 0) {
     advance_kept(context, plan.vectors_at, context.tables.vectors.stored_rows() * mlen);
   }

@@ -10,11 +10,11 @@
 
 #include "plena/base/error.h"
 #include "plena/compiler/memory_plan.h"
-#include "plena/compiler/weight_stream.h"
+#include "plena/compiler/tensor_pieces.h"
 
 namespace plena {
 
-/// What a table holds: `fill` writes the rows [rows][mlen] of an entry into zeros.
+/// What a table holds: `fill` writes the rows [rows][mlen] of an entry into zeros, on any thread.
 struct TableContents {
   std::string_view name;
   std::uint64_t entries = 0;
@@ -22,14 +22,13 @@ struct TableContents {
   std::function<void(std::uint64_t entry, std::span<double> rows)> fill;
 };
 
-struct RowTable {
-  TableShape shape;
-  QuantisedTensor tensor;  // [entries][terms][rows][mlen]
-};
-
 /// As many terms as it takes, up to four, to leave less than half a unit of `sram` in the last
 /// place of an entry's largest value. An error where `hbm` cannot hold such values at all.
-Result<RowTable> make_row_table(const TableContents& contents, std::uint32_t mlen, DataType hbm,
-                                ElementType sram);
+Result<TableShape> measure_table(const TableContents& contents, std::uint32_t mlen, DataType hbm,
+                                 ElementType sram);
+
+/// The table [entries][terms][rows][mlen] of that shape.
+TensorPieces pack_table(TableContents contents, const TableShape& shape, std::uint32_t mlen,
+                        DataType hbm);
 
 }  // namespace plena

@@ -24,8 +24,8 @@ void set_base(const KernelContext& context, AddressRegister base, const HbmTenso
 
 void set_hbm_registers(const KernelContext& context) {
   Emitter& e = context.emitter;
-  set_base(context, kWeightsBase, context.plan.weights, "weights");
-  set_base(context, kCacheBase, context.plan.cache, "KV cache");
+  set_base(context, kWeightsBase, context.plan.weights.windows.front(), "weights");
+  set_base(context, kCacheBase, context.plan.cache.windows.front(), "KV cache");
   set_base(context, kEmbeddingBase, context.plan.embedding, "embedding");
   set_base(context, kPositionsBase, context.plan.position_table, "rows of positions");
   set_base(context, kConstantsBase, context.plan.constants, "constants");
@@ -40,6 +40,11 @@ void set_hbm_registers(const KernelContext& context) {
 
 void start_layers(const KernelContext& context) {
   const MemoryPlan& plan = context.plan;
+  if (plan.layer_places.count != 0) {
+    HeldGp entry(context.emitter, "window of the layer");
+    context.emitter.set(entry, plan.layer_places.first, "windows of the first layer");
+    keep(context, entry, plan.layer_place_at);
+  }
   keep(context, kZeroGp, plan.cache_at);
   if (plan.vectors.count != 0) keep(context, kZeroGp, plan.vectors_at);
   if (plan.expert_vectors.count != 0) keep(context, kZeroGp, plan.expert_vectors_at);
@@ -119,6 +124,37 @@ void load_constant_tiles(const KernelContext& context) {
 }
 
 }  // namespace
+
+void emit_layer_places(const KernelContext& context, bool ending) {
+  const MemoryPlan& plan = context.plan;
+  if (plan.layer_places.count == 0) return;
+  Emitter& e = context.emitter;
+  const RegionScope region(e, "layer_windows");
+  HeldGp entry(e, "windows of the layer");
+  HeldGp low(e, "low word");
+  HeldGp high(e, "high word");
+  load_kept(context, entry, plan.layer_place_at, "windows of this layer");
+  const auto set_window = [&](AddressRegister base, std::uint64_t at, std::string_view what) {
+    e.emit(Op::S_LD_INT, {low, entry, at}, what);
+    e.emit(Op::S_LD_INT, {high, entry, at + 1});
+    e.emit(Op::C_SET_ADDR_REG, {base, high, low}, what);
+  };
+  std::uint64_t at = 0;
+  if (plan.weights.windowed()) {
+    set_window(kWeightsBase, at, "weights");
+    e.emit(Op::S_LD_INT, {context.weights, entry, at + 2}, "first weights of the layer");
+    at += 3;
+  }
+  if (plan.cache.windowed() && !ending) {
+    set_window(kCacheBase, at, "KV cache");
+    e.emit(Op::S_LD_INT, {low, entry, at + 2}, "cache of the layer");
+    keep(context, low, plan.cache_at);
+    at += 3;
+  }
+  if (ending) return;
+  e.advance(entry, at, "of the next layer");
+  keep(context, entry, plan.layer_place_at);
+}
 
 void emit_shared_setup(const KernelContext& context) {
   set_hbm_registers(context);

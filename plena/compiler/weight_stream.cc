@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::size_t kEncodeChunk = 1 << 16;  // values quantised at a time
 
-// Elements that make whole blocks and whole bytes of a type.
-std::size_t whole_unit(DataType type) {
-  const std::size_t bytes = 8 / std::gcd(std::size_t{8}, std::size_t{type.width()});
-  return std::lcm(bytes, std::size_t{type.is_mx() ? type.block : 1});
-}
-
 // The rows of W that one output tile holds, gained and centred.
 class OutputTile {
  public:
@@ -71,6 +65,11 @@ class OutputTile {
 };
 
 }  // namespace
+
+std::size_t whole_unit(DataType type) {
+  const std::size_t bytes = 8 / std::gcd(std::size_t{8}, std::size_t{type.width()});
+  return std::lcm(bytes, std::size_t{type.is_mx() ? type.block : 1});
+}
 
 Quantiser::Quantiser(DataType type, ScaleRule rule)
     : codec_(type, kFp32), rule_(rule), unit_(whole_unit(type)) {}

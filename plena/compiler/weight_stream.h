@@ -21,6 +21,9 @@ struct QuantisedTensor {
   std::vector<std::uint8_t> scales;
 };
 
+/// Elements of the least whole number of blocks and bytes.
+std::size_t whole_unit(DataType type);
+
 /// Quantises values as they come, whole blocks at a time: as the machine stores (semantics 5.2), or
 /// with the scales of least error.
 class Quantiser {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "plena/machine/write_stamps.h"
 
@@ -58,6 +59,26 @@ Result<SparseMemory> SparseMemory::clone() const {
     std::memcpy(copy->writable(offset, chunk_size(chunk)), data_ + offset, chunk_size(chunk));
   }
   return copy;
+}
+
+Status SparseMemory::map(std::uint64_t offset, const MappedFile& file, std::uint64_t from,
+                         std::uint64_t count) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::uint8_t* to = writable(offset, count);
+  const std::uint8_t* bytes = file.bytes().data() + from;
+  const std::uint64_t before = std::min(count, (page - offset % page) % page);
+  const std::uint64_t whole = (count - before) / page * page;
+  if (whole == 0 || offset % page != from % page) {
+    if (count != 0) std::memcpy(to, bytes, count);
+    return {};
+  }
+  if (::mmap(to + before, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+             file.descriptor(), static_cast<off_t>(from + before)) == MAP_FAILED) {
+    return fail(ErrorCode::Io, "cannot map {} bytes of a file: {}", whole, std::strerror(errno));
+  }
+  std::memcpy(to, bytes, before);
+  std::memcpy(to + before + whole, bytes + before + whole, count - before - whole);
+  return {};
 }
 
 Status SparseMemory::stamp_writes() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plena/base/error.h"
+#include "plena/base/files.h"
 
 namespace plena {
 
@@ -45,6 +46,11 @@ class SparseMemory {
     }
     return data_ + offset;
   }
+
+  /// Bytes `from` … of a file to `offset`, `count` of them, as if they were written: those that
+  /// make whole pages at equal places are read when somebody looks and copied when somebody writes.
+  /// Both ranges lie inside; the file must not become shorter meanwhile.
+  Status map(std::uint64_t offset, const MappedFile& file, std::uint64_t from, std::uint64_t count);
 
   /// From now on the time of every write is kept. Does nothing where it already is; a clone starts
   /// without.
