@@ -63,7 +63,10 @@ struct TileProduct {
   std::uint64_t inputs = 1;                 // tiles of x and of Matrix SRAM
   bool transposed = true;                   // tiles hold rows of outputs: M_TMM, not M_MM
   std::span<const std::uint64_t> places{};  // elements from y to each BLEN outputs; empty: in order
-  std::function<void()> finish{};           // what follows for the BLEN tokens from x and y on
+  // What else is to be done for the BLEN tokens from x and y on: steps that do not need y, for
+  // which the array leaves time between its products, and what follows.
+  std::span<const std::function<void()>> beside{};
+  std::function<void()> finish{};
 };
 /// What has no place is not computed.
 inline constexpr std::uint64_t kNoPlace = UINT64_MAX;

@@ -3,11 +3,11 @@
 // half of the pool.
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "plena/compiler/block_kernels.h"
+#include "plena/compiler/gated_silu.h"
 
 namespace plena {
 
@@ -20,9 +20,7 @@ struct BlockProduct {
   std::vector<std::uint64_t> outputs;  // addresses of first rows; output tiles go there in turn
   std::optional<std::uint64_t> bias;   // address of its first row, in the order of the weights
   bool add = false;
-  // What follows for BLEN tokens, given their rows of the first output's tile and of the last
-  // one's.
-  std::function<void(Gp first, Gp last)> finish{};
+  bool gated_silu = false;  // of the two outputs, into the first
 };
 
 class BlockProductLoops {
@@ -50,10 +48,11 @@ class BlockProductLoops {
                         "output tiles");
       for (const std::uint64_t output : product_.outputs) {
         const bool last = output == product_.outputs.back();
-        if (last && product_.finish) {
-          emit_last_output(current, output - product_.outputs[0]);
+        const std::uint64_t offset = output - product_.outputs[0];
+        if (last && product_.gated_silu) {
+          emit_activated_tile(current, offset);
         } else {
-          emit_output_tile(current, output - product_.outputs[0]);
+          emit_output_tile(current, offset);
         }
       }
       advance(context_.block.product_output, context_.tile_rows());
@@ -74,8 +73,6 @@ class BlockProductLoops {
     }
     finish();
   }
-
-  [[nodiscard]] bool whole_outputs() const { return part_ == product_.input_tiles; }
 
  private:
   [[nodiscard]] std::uint64_t slot(unsigned index) const {
@@ -122,8 +119,10 @@ class BlockProductLoops {
   }
 
   // y = the sum of one step's inputs; moves x and y on to the next tile's rows.
-  void step(Gp current, Gp x, Gp y, std::span<const std::uint64_t> places = {},
-            const std::function<void()>& finish = {}) const {
+  void step(Gp current, Gp x, Gp y, std::span<const std::uint64_t> places = {}) const {
+    step(current, x, {.x = x, .tile = current, .y = y, .inputs = part_, .places = places});
+  }
+  void step(Gp current, Gp x, const TileProduct& product) const {
     {
       HeldGp at(e_, "slot to fill");
       if (two_slots_) {
@@ -133,9 +132,7 @@ class BlockProductLoops {
       }
       load(at);
     }
-    emit_tile_product(
-        context_,
-        {.x = x, .tile = current, .y = y, .inputs = part_, .places = places, .finish = finish});
+    emit_tile_product(context_, product);
     if (part_ > 1) e_.advance(x, (part_ - 1) * context_.tile_rows());
     if (two_slots_) swap(current, current);
   }
@@ -155,18 +152,17 @@ class BlockProductLoops {
     advance(context_.block.product_bias, vlen_);
   }
 
-  // An output tile whose rows something else follows, with those of the first output.
-  void emit_last_output(Gp current, std::uint64_t offset) const {
+  // Up, and the activation of gate and up.
+  void emit_activated_tile(Gp current, std::uint64_t offset) const {
     HeldGp x(e_, "input");
-    HeldGp first(e_, "first output");
-    HeldGp y(e_, "output");
+    HeldGp y(e_, "up");
     e_.set(x, product_.inputs, "input");
-    set_output(first, 0);
     set_output(y, offset);
-    step(current, x, y, {}, [&] {
-      product_.finish(first, y);
-      e_.advance(first, context_.settings.blen * vlen_);
-    });
+    const GatedSilu silu(context_, context_.block.product_output);
+    step(current, x,
+         {.x = x, .tile = current, .y = y, .inputs = part_, .beside = silu.steps(), .finish = [&] {
+            silu.finish(y);
+          }});
   }
 
   void emit_part(Gp current, Gp x, std::uint64_t offset, bool add) const {
@@ -270,35 +266,6 @@ void emit_block_product(const BlockContext& context, const LayerKind& kind, cons
   BlockProductLoops(context, product).emit();
 }
 
-// gate = silu(gate) * up with both negative (FeedForwardOp), for the BLEN tokens from there on.
-class GatedSilu {
- public:
-  explicit GatedSilu(const BlockContext& context) : context_(context), e_(context.emitter) {}
-
-  /// Whether there are registers for that many rows.
-  [[nodiscard]] bool takes_tokens() const { return context_.settings.blen <= kRowsAbreast; }
-
-  // g u / (1 + exp g)
-  void emit(Gp gate, Gp up) const {
-    const std::uint64_t copies = context_.settings.blen;
-    const RowsFrom g(context_, gate, copies, "gate");
-    const RowsFrom u(context_, up, copies, "up");
-    HeldFp one(e_, "1");
-    context_.constants.load(e_, one, 1.0F, "1");
-    const auto each = [&](auto&& emit_row) {
-      for (std::uint64_t i = 0; i < copies; ++i) emit_row(i);
-    };
-    each([&](std::uint64_t i) { e_.emit(Op::V_MUL_VV, {u[i], u[i], g[i], kAllLanes}); });
-    each([&](std::uint64_t i) { e_.emit(Op::V_EXP_V, {g[i], g[i], kAllLanes}); });
-    each([&](std::uint64_t i) { e_.emit(Op::V_ADD_VF, {g[i], g[i], one, kAllLanes}); });
-    each([&](std::uint64_t i) { e_.emit(Op::V_RECI_V, {g[i], g[i], kAllLanes}); });
-    each([&](std::uint64_t i) { e_.emit(Op::V_MUL_VV, {g[i], g[i], u[i], kAllLanes}); });
-  }
-
-  const BlockContext& context_;
-  Emitter& e_;
-};
-
 void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
                              const FeedForwardOp& op) {
   const RegionScope region(context.emitter, "feed_forward");
@@ -313,11 +280,10 @@ void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
     product.bias =
         context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
   }
-  const GatedSilu activation(context);
-  if (op.gated && op.activation.kind == Activation::Silu && activation.takes_tokens() && !op.bias &&
-      BlockProductLoops(context, product).whole_outputs()) {
+  const bool silu = op.gated && op.activation.kind == Activation::Silu;
+  if (silu && !op.bias && product.input_tiles == 1 && GatedSilu::fits(context.settings)) {
     product.outputs[0] = context.rows(op.to);
-    product.finish = [&](Gp gates, Gp ups) { activation.emit(gates, ups); };
+    product.gated_silu = true;
     return BlockProductLoops(context, product).emit();
   }
   BlockProductLoops(context, product).emit();

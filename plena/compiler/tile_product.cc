@@ -25,7 +25,7 @@ class TileProductLoops {
         columns_(context.settings.mlen / context.settings.blen),
         column_stride_(product.transposed ? blen_ * context.settings.mlen : blen_) {}
 
-  void emit() const {
+  void emit() {
     const std::uint64_t rows = blen_ * context_.settings.vlen;
     Loop tokens(e_, context_.block.tokens / blen_, "tokens, BLEN at a time");
     {
@@ -39,6 +39,7 @@ class TileProductLoops {
         emit_placed_columns(column);
       }
     }
+    for (; steps_ < product_.beside.size(); ++steps_) product_.beside[steps_]();
     if (product_.finish) product_.finish();
     e_.advance(product_.x, rows);
     e_.advance(product_.y, rows);
@@ -50,8 +51,12 @@ class TileProductLoops {
            columns_ * product_.inputs <= 4 * kMostProducts;
   }
 
+  void step_beside() {
+    if (steps_ < product_.beside.size()) product_.beside[steps_++]();
+  }
+
   // All outputs of a tile whose inputs have pointers of their own.
-  void emit_columns_of_few(Gp column) const {
+  void emit_columns_of_few(Gp column) {
     std::deque<HeldGp> inputs;
     std::deque<HeldGp> tiles;
     for (std::uint64_t i = 1; i < product_.inputs; ++i) {
@@ -64,12 +69,13 @@ class TileProductLoops {
         multiply(k == 0 ? product_.x : Gp(inputs[k - 1]), tile);
         e_.advance(tile, column_stride_);
       }
+      step_beside();
       e_.emit(Op::M_MM_WO, {product_.y, i * blen_});
     }
   }
 
   // All outputs of a tile, one behind the other.
-  void emit_columns(Gp column) const {
+  void emit_columns(Gp column) {
     const std::uint64_t most = std::max<std::uint64_t>(1, kMostProducts / product_.inputs);
     const std::uint64_t copies = abreast(columns_, std::min(columns_, most));
     const std::uint64_t turns = columns_ / copies;
@@ -83,12 +89,13 @@ class TileProductLoops {
     Loop loop(e_, turns, "outputs");
     for (std::uint64_t i = 0; i < copies; ++i) {
       multiply(operands, column);
+      if (turns == 1) step_beside();
       e_.emit(Op::M_MM_WO, {y, i * blen_});
     }
     if (walk) e_.advance(*walk, copies * blen_);
   }
 
-  void emit_placed_columns(Gp column) const {
+  void emit_placed_columns(Gp column) {
     const Operands operands(*this, column);
     std::uint64_t skipped = 0;
     for (const std::uint64_t place : product_.places) {
@@ -98,6 +105,7 @@ class TileProductLoops {
       }
       if (skipped != 0) operands.skip(column, std::exchange(skipped, 0));
       multiply(operands, column);
+      step_beside();
       if (place <= kImm18Max) {
         e_.emit(Op::M_MM_WO, {product_.y, place});
         continue;
@@ -168,6 +176,7 @@ class TileProductLoops {
   const TileProduct& product_;
   std::uint64_t blen_;
   std::uint64_t columns_;
+  std::size_t steps_ = 0;        // beside the products, taken so far
   std::uint64_t column_stride_;  // elements of a tile from BLEN outputs to the next ones
 };
 
