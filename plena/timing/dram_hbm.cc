@@ -306,13 +306,7 @@ Cycle DramHbm::accepted(Ticket ticket) {
 
 Cycle DramHbm::complete(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  const auto done = [&] { return transfer.unfinished == 0; };
-  run(&transfer, done, kNever, beyond_event(transfer));
-  // After this nobody may ask any more, and what the controller counted must be known.
-  if (current_.outcome != nullptr && !current_.outcome->whole && all_finished()) {
-    simulate_run();
-    simulate(done, kNever, beyond_event(transfer));
-  }
+  run(&transfer, [&] { return transfer.unfinished == 0; }, kNever, beyond_event(transfer));
   return failure_ ? 0 : complete_cycle(transfer);
 }
 
@@ -333,6 +327,13 @@ bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
   run(&transfer, [&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
   return failure_ || (transfer.unfinished == 0 && complete_cycle(transfer) <= horizon);
+}
+
+void DramHbm::catch_up() {
+  settle_run();
+  if (current_.outcome == nullptr || current_.outcome->whole) return;
+  simulate_run();
+  for (const Ticket ticket : current_.tickets) complete(ticket);
 }
 
 std::optional<dram::ChannelStatistics> DramHbm::controller_statistics() const {

@@ -32,6 +32,7 @@ class DramHbm final : public HbmModel {
   bool complete_by(Ticket ticket, Cycle horizon) override;
   Cycle first_complete(std::span<const Ticket> tickets) override;
   void release(Ticket ticket) override { released_.push_back(ticket); }
+  void catch_up() override;
   [[nodiscard]] PeakRate peak() const override;
 
   [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override;
@@ -131,7 +132,6 @@ class DramHbm final : public HbmModel {
   void record_end(RememberedStreams::Outcome& outcome);
   RememberedStreams::Transfer record(Transfer& transfer) const;
   void note_latency(const dram::Completion& completion);
-  [[nodiscard]] bool all_finished() const;
   void follow_run();
   void take_back_run();
   void end_run();

@@ -167,11 +167,6 @@ void DramHbm::foretell_run(RememberedStreams::Run& run) {
   }
 }
 
-bool DramHbm::all_finished() const {
-  return std::ranges::all_of(current_.tickets,
-                             [&](Ticket ticket) { return transfers_[ticket].unfinished == 0; });
-}
-
 // From its start on. What joins is still looked up, as if it were foretold.
 void DramHbm::simulate_run() {
   if (current_.found == nullptr) {

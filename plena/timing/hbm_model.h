@@ -54,6 +54,8 @@ class HbmModel {
   virtual Cycle first_complete(std::span<const Ticket> tickets) = 0;
   /// Nobody will ask about this transfer again.
   virtual void release(Ticket ticket) = 0;
+  /// All transfers are complete: brings what is counted up to date.
+  virtual void catch_up() {}
 
   [[nodiscard]] virtual PeakRate peak() const = 0;
   /// What its controller counted; nothing where there is none.

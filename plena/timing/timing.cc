@@ -47,7 +47,10 @@ Result<std::unique_ptr<Timing>> Timing::create(const TimingProfile& profile,
 
 Status Timing::drain() {
   const std::string state = model_->state();
-  if (!hbm_->failure()) model_->drain();
+  if (!hbm_->failure()) {
+    model_->drain();
+    hbm_->catch_up();
+  }
   if (!hbm_->failure()) return {};
   Error error = *hbm_->failure();
   error.hint = state;
