@@ -49,6 +49,7 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context,
                   .tokenizer = *std::move(tokenizer),
                   .context = options.positions,
                   .block = options.block,
+                  .schedule = !options.keep_order,
                   .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor,
                   .contents = request.contents,
                   .packing = {.folder = request.folder,
@@ -61,7 +62,7 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context,
 Result<Image> open_image(const ModelOptions& options) {
   if (options.machine.named() || !options.tokenizer.empty() || !options.scales.empty() ||
       options.random_weights || options.positions != 0 || options.block != 0 ||
-      options.layers != 0) {
+      options.layers != 0 || options.keep_order) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),
@@ -100,6 +101,8 @@ void add_model_and_machine_options(CLI::App& command, ModelOptions& options) {
                   "Layers to compile, the first of the model's: for time and size, not for text")
       ->check(CLI::Range(1U, UINT32_MAX))
       ->type_name("N");
+  command.add_flag("--no-schedule", options.keep_order,
+                   "Leave instructions in the order of the kernels; the same bits, more cycles");
   add_machine_options(command, options.machine);
 }
 

@@ -20,10 +20,11 @@ struct ModelOptions {
   std::uint32_t positions = 0;  // of the context to compile for; 0: all the model has
   std::uint32_t block = 0;      // tokens of a prompt taken at once, at most; 0: MLEN
   std::uint32_t layers = 0;     // the first so many of the model's; 0: all
+  bool keep_order = false;      // of instructions, as the kernels emit them
   std::string scales;           // how weights are quantised: floor (empty: the same) or search
 };
 
-/// MODEL --tokenizer --random-weights --scales and the machine options.
+/// MODEL --tokenizer --random-weights --no-schedule --scales and the machine options.
 void add_model_options(CLI::App& command, ModelOptions& options);
 /// The same without --scales, for a command with an option of that name.
 void add_model_and_machine_options(CLI::App& command, ModelOptions& options);

@@ -312,7 +312,8 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
                     .dialect = options.dialect,
                     .title = fmt::format("{}: one token of {}",
                                          options.model_name.empty() ? "model" : options.model_name,
-                                         graph.summary)},
+                                         graph.summary),
+                    .schedule = options.schedule},
                    constants);
   if (!emitted) return forward_error(emitted);
   plan->fp.place("constants", constants.count());

@@ -7,8 +7,6 @@ namespace plena {
 namespace {
 
 constexpr Gp kConstantGp{15};  // carries constants too large for an immediate; never handed out
-constexpr unsigned kLuiShift = 12;
-constexpr std::uint64_t kLuiLowMask = (1U << kLuiShift) - 1;
 
 std::uint64_t field_limit(Field field) {
   switch (field) {

@@ -9,7 +9,6 @@ namespace plena {
 namespace {
 
 constexpr std::size_t kCommentColumn = 40;
-constexpr unsigned kLuiShift = 12;
 
 class Printer {
  public:

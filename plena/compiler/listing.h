@@ -11,6 +11,10 @@
 
 namespace plena {
 
+/// Bits below those that S_LUI_INT loads (semantics 2).
+inline constexpr unsigned kLuiShift = 12;
+inline constexpr std::uint32_t kLuiLowMask = (1U << kLuiShift) - 1;
+
 struct Line {
   enum class Kind : std::uint8_t {
     Code,       // an instruction; `text` is its comment

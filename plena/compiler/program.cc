@@ -7,6 +7,7 @@
 
 #include "plena/compiler/block_kernels.h"
 #include "plena/compiler/layer_walk.h"
+#include "plena/compiler/schedule.h"
 
 namespace plena {
 
@@ -171,6 +172,12 @@ void write_head(Emitter& e, const ProgramInput& input) {
   e.blank_line();
 }
 
+// Each address register is the base of one tensor, and a transfer reaches beyond its tensor only
+// where one loads more tiles than a kernel wants.
+bool transfers_stay_inside(const Settings& settings) {
+  return settings.hbm_m_prefetch_amount == settings.mlen;
+}
+
 }  // namespace
 
 void advance_layer(const KernelContext& context) {
@@ -212,9 +219,14 @@ Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& co
     const RegionScope region(e, "block");
     emit_tokens(e, input, constants, true);
   }
-  auto emitted = std::move(e).finish();
-  if (!emitted) return forward_error(emitted);
-  compiled.emitted = *std::move(emitted);
+  auto listing = std::move(e).take_listing();
+  if (listing && input.schedule) {
+    listing = schedule(*listing, {.settings = input.settings,
+                                  .dialect = input.dialect,
+                                  .bases_apart = transfers_stay_inside(input.settings)});
+  }
+  if (!listing) return forward_error(listing);
+  compiled.emitted = print(*listing);
   if (!compiled.emitted.entries.empty()) compiled.block_entry = compiled.emitted.entries.front();
   return compiled;
 }

@@ -22,6 +22,7 @@ struct ProgramInput {
   const Settings& settings;
   const Dialect& dialect;
   std::string title;  // of the text
+  bool schedule = true;
 };
 
 struct CompiledProgram {
