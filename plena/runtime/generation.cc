@@ -47,8 +47,9 @@ class Stepper {
   // them one after the other. Without a causal mask there is nothing but the block.
   [[nodiscard]] bool block_pays(std::size_t left) const {
     if (hooks_.all_logits || left < 2) return false;
-    const std::size_t most = session_.block_tokens(position());
-    return most != 0 && (!session_.manifest().causal || block_of(left) * 8 >= most * 5);
+    if (session_.block_tokens(position()) == 0) return false;
+    const Manifest& manifest = session_.manifest();
+    return !manifest.causal || block_of(left) * 8 >= std::size_t{manifest.block->tokens} * 5;
   }
   [[nodiscard]] std::uint32_t position() const { return static_cast<std::uint32_t>(ids_.size()); }
 
