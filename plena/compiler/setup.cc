@@ -127,7 +127,7 @@ void load_constant_tiles(const KernelContext& context) {
 
 void emit_layer_places(const KernelContext& context, bool ending) {
   const MemoryPlan& plan = context.plan;
-  if (plan.layer_places.count == 0) return;
+  if (plan.layer_places.count == 0 || (ending && !plan.weights.windowed())) return;
   Emitter& e = context.emitter;
   const RegionScope region(e, "layer_windows");
   HeldGp entry(e, "windows of the layer");
