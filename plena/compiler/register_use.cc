@@ -2,8 +2,8 @@
 
 namespace plena {
 
-RegisterUse registers_of(const Instruction& instruction) {
-  RegisterUse use;
+RegisterNeeds registers_of(const Instruction& instruction) {
+  RegisterNeeds use;
   for (const Operand& operand : row_of(instruction.op).operands()) {
     const bool fp = operand.kind == OperandKind::Fp;
     if (!fp && operand.kind != OperandKind::Gp && operand.kind != OperandKind::RowStride) continue;
@@ -42,7 +42,7 @@ std::vector<RegisterSet> live_before(const Listing& listing) {
       if (listing[at].is_code()) {
         const Instruction& i = listing[at].instruction;
         if (i.op == Op::C_LOOP_END) set |= live[partner[at] + 1];
-        const RegisterUse use = registers_of(i);
+        const RegisterNeeds use = registers_of(i);
         set = (set & ~use.writes) | use.reads;
       }
       changed = changed || set != live[at];

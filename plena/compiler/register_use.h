@@ -16,11 +16,11 @@ constexpr RegisterSet register_bit(unsigned index) {
   return RegisterSet{1} << index;
 }
 
-struct RegisterUse {
+struct RegisterNeeds {
   RegisterSet reads = 0;
   RegisterSet writes = 0;
 };
-RegisterUse registers_of(const Instruction& instruction);
+RegisterNeeds registers_of(const Instruction& instruction);
 
 /// For each line its partner: C_LOOP_START and C_LOOP_END name each other, others themselves.
 std::vector<std::size_t> pair_loops(const Listing& listing);

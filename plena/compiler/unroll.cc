@@ -72,7 +72,7 @@ class Unroller {
     return std::ranges::none_of(body, [&](const Line& line) {
       if (!line.is_code())
         return line.kind != Line::Kind::Comment && line.kind != Line::Kind::Blank;
-      const RegisterUse use = registers_of(line.instruction);
+      const RegisterNeeds use = registers_of(line.instruction);
       return ((use.reads | use.writes) & counter) != 0 || line.instruction.op == Op::C_BREAK;
     });
   }
