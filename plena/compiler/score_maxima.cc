@@ -4,13 +4,13 @@ namespace plena {
 
 namespace {
 
-constexpr std::uint64_t kRegisters = 7;  // f1 … f7
+constexpr std::uint64_t kMaximaAbreast = 7;  // f1 … f7
 
 }  // namespace
 
 ScoreMaxima::ScoreMaxima(const AttentionTile& tile) : tile_(tile), e_(tile.context.emitter) {
   const std::uint64_t heads = tile.head_count();
-  const std::uint64_t held = heads <= kRegisters ? heads : kRegisters - 1;
+  const std::uint64_t held = heads <= kMaximaAbreast ? heads : kMaximaAbreast - 1;
   for (std::uint64_t i = 0; i < held; ++i) held_.emplace_back(e_, "maximum");
   if (held < heads) passing_.emplace(e_, "maximum");
 }
