@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace plena::bench {
@@ -13,6 +15,12 @@ constexpr float kStep = 0.25F;        // of inputs and weights: multiples of it 
 constexpr std::uint64_t kLevels = 9;  // so that E4M3 holds each of them, whatever its scale
 constexpr ValueId kInput = 0;
 constexpr ValueId kResult = 1;
+
+LaneMap dense_lanes(std::size_t width) {
+  LaneMap lanes(width);
+  std::iota(lanes.begin(), lanes.end(), 0U);
+  return lanes;
+}
 
 Value dense(std::string name, std::uint32_t width) {
   return {std::move(name), Layout::Dense, width};
@@ -179,8 +187,29 @@ void OperatorGraph::build_norm() {
   graph_.kinds[0].operators.emplace_back(norm);
 }
 
+void OperatorGraph::add_identities() {
+  const HeadShape& heads = shape_.heads;
+  ProductOp product{.from = kInput, .to = 2, .matrices = {}, .bias = {}, .add = false};
+  std::size_t first = 0;
+  for (const auto& [role, layout, count] :
+       {std::tuple{MatrixRole::Query, Layout::Queries, heads.heads},
+        std::tuple{MatrixRole::Key, Layout::Keys, heads.kv_heads},
+        std::tuple{MatrixRole::Value, Layout::Values, heads.kv_heads}}) {
+    const std::size_t rows = std::size_t{count} * heads.head_dim;
+    std::vector<float> identity(rows * shape_.inputs, 0.0F);
+    for (std::size_t i = 0; i < rows; ++i) identity[i * shape_.inputs + first + i] = 1;
+    first += rows;
+    Matrix matrix;
+    matrix.weight = keep(std::move(identity), rows, shape_.inputs);
+    graph_.layers[0].matrices[role].push_back(std::move(matrix));
+    product.matrices.push_back({role, layout, 0});
+  }
+  graph_.kinds[0].operators.emplace_back(product);
+}
+
 // Every position sees every other. Rows start as [q, k, v] in the lanes that attention reads, so
-// that storing K and V counts, too.
+// that storing K and V counts, too. Where several heads of a group share a tile of K, blocks pack
+// the queries as they come out of a product: then there is one, with identities as matrices.
 void OperatorGraph::build_attention(const Settings& settings) {
   const HeadShape& heads = shape_.heads;
   const std::size_t dim = heads.head_dim;
@@ -189,6 +218,7 @@ void OperatorGraph::build_attention(const Settings& settings) {
   const auto order = plain_order(heads.head_dim);
   LaneMap queries;
   LaneMap keys;
+  bool shared = false;
   // Rows are as wide as the layout makes them, and the layout follows from how wide they are.
   for (std::uint32_t before = 0; before != shape_.inputs || before == 0;) {
     before = shape_.inputs;
@@ -196,10 +226,18 @@ void OperatorGraph::build_attention(const Settings& settings) {
         lay_out_heads(heads, settings.mlen, settings.blen, {before, shape_.rows}).value();
     queries = query_lanes(heads, layout, order, settings.mlen);
     keys = key_lanes(heads, layout, order, settings.mlen);
+    shared = layout.groups > 1;
     shape_.inputs = static_cast<std::uint32_t>(queries.size() + 2 * keys.size());
   }
   width_ = static_cast<std::uint32_t>(queries.size());
+  constexpr ValueId kTurned = 2;
   graph_.values = {{"q, k, v", Layout::Qkv, 0}, {"y", Layout::Outputs, 0}};
+  if (shared) {
+    shape_.inputs = (heads.heads + 2 * heads.kv_heads) * heads.head_dim;
+    graph_.values[kInput] = dense("x", shape_.inputs);
+    graph_.values.push_back({"q, k, v", Layout::Qkv, 0});
+    add_identities();
+  }
 
   const std::size_t width_q = heads.heads * dim;
   const std::size_t width_kv = heads.kv_heads * dim;
@@ -214,9 +252,15 @@ void OperatorGraph::build_attention(const Settings& settings) {
         input_.push_back(lane == kPadding ? 0 : from[row * n + lane]);
       }
     };
-    append(queries, q, width_q);
-    append(keys, k, width_kv);
-    append(keys, v, width_kv);
+    if (shared) {
+      append(dense_lanes(width_q), q, width_q);
+      append(dense_lanes(width_kv), k, width_kv);
+      append(dense_lanes(width_kv), v, width_kv);
+    } else {
+      append(queries, q, width_q);
+      append(keys, k, width_kv);
+      append(keys, v, width_kv);
+    }
     for (std::size_t head = 0; head < heads.heads; ++head) {
       const std::size_t kv = head / (heads.heads / heads.kv_heads);
       double sum = 0;
@@ -241,7 +285,7 @@ void OperatorGraph::build_attention(const Settings& settings) {
     }
   }
   AttentionOp attention;
-  attention.qkv = kInput;
+  attention.qkv = shared ? kTurned : kInput;
   attention.to = kResult;
   attention.causal = false;
   graph_.kinds[0].operators.emplace_back(attention);

@@ -43,6 +43,8 @@ class OperatorGraph {
   void add_product(MatrixRole role, std::uint32_t outputs, std::uint32_t inputs, float factor);
   std::vector<float> multiply(const std::vector<float>& rows, MatrixRole role, float factor) const;
 
+  void add_identities();
+
   void build_linear();
   void build_feed_forward();
   void build_norm();
