@@ -91,6 +91,7 @@ void add_compile_command(CLI::App& app, Context& context) {
   auto options = std::make_shared<CompileCommandOptions>();
   CLI::App* command = app.add_subcommand("compile", "Compile a model to an image folder");
   add_model_options(*command, options->model);
+  add_batch_option(*command, options->model);
   command->add_option("-o,--output", options->folder, "Folder to write")->type_name("DIR");
   command
       ->add_option("--emit", options->stage,

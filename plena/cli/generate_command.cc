@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/npy.h"
+#include "plena/cli/batch_text.h"
 #include "plena/cli/commands.h"
 #include "plena/cli/engine_options.h"
 #include "plena/cli/interrupt.h"
@@ -263,6 +264,27 @@ Result<std::optional<Tokenizer>> open_tokenizer_for(const GenerateOptions& optio
   return std::optional<Tokenizer>(*std::move(tokenizer));
 }
 
+Result<int> generate_side_by_side(const GenerateOptions& options, Session& session,
+                                  const Tokenizer* tokenizer, const Context& context) {
+  if (session.sequences() != options.model.sequences) {
+    return fail_with_hint(
+        ErrorCode::Usage,
+        fmt::format("--batch is {}, but {} decodes {} side by side", options.model.sequences,
+                    options.model.model, session.sequences()),
+        fmt::format("plena compile --batch {} makes an image that does", options.model.sequences));
+  }
+  const auto prompt = make_prompt(options, tokenizer);
+  if (!prompt) return tl::unexpected(prompt.error());
+  const BatchText batch{
+      .model = session.manifest().model,
+      .prompts = std::vector<Ids>(options.model.sequences, *prompt),
+      .sampling = options.sampling,
+      .limits = {.max_tokens = static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)),
+                 .ends = tokenizer != nullptr ? tokenizer->special().ends : Ids()},
+      .ids = options.ids};
+  return generate_batch_text(batch, session, tokenizer, context);
+}
+
 Result<int> generate_text(const GenerateOptions& options, const Context& context) {
   if (auto checked = check_numbers(options); !checked) return tl::unexpected(checked.error());
   const auto image = open_model(options.model, context);
@@ -277,6 +299,7 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   run_options.workers = &workers;
   auto session = Session::create(*image, run_options, options.engine.tile_cache_bytes());
   if (!session) return tl::unexpected(session.error());
+  if (options.model.sequences > 1) return generate_side_by_side(options, *session, texts, context);
   auto works = start_clock(options, *session);
   if (!works) return forward_error(works);
 
@@ -344,21 +367,25 @@ void add_generate_command(CLI::App& app, Context& context) {
       ->type_name("P");
   command->add_option("--seed", options->sampling.seed, "Another seed, another text; default 0")
       ->type_name("S");
+  auto* batch = add_batch_option(*command, options->model);
   command->add_flag("--ids", options->ids, "Print the ids fed to the machine instead of text");
   command
       ->add_option("--feed", options->feed_file,
                    "Feed these ids instead of sampling, and report their perplexity")
       ->type_name("IDS.json")
       ->excludes(prompt)
-      ->excludes(chat);
+      ->excludes(chat)
+      ->excludes(batch);
   add_timing_options(*command, options->timing);
+  command->get_option("--timing")->excludes(batch);
   add_timeline_options(*command, options->timeline);
   command
       ->add_flag("--stats", options->statistics,
                  "Say where the machine's cycles went, by cause, instruction, loop and operator")
       ->group("Timing");
   command->add_option("--logits", options->logits_file, "Save the logits of every step, f32")
-      ->type_name("FILE.npy");
+      ->type_name("FILE.npy")
+      ->excludes(batch);
   add_engine_options(*command, options->engine);
   command->callback([&context, options] {
     context.body = [&context, options] { return generate_text(*options, context); };

@@ -308,5 +308,37 @@ TEST_F(GenerateCommand, CompileRefusesToOverwriteWhatIsNoImage) {
   EXPECT_TRUE(fs::exists(root_ / "thesis.txt"));
 }
 
+// In fp32 a text says the same alone and beside others, which have other seeds.
+TEST_F(GenerateCommand, DecodesSeveralTextsSideBySide) {
+  std::vector<std::string> common{"--prompt", "Once upon a time", "--tokens", "12", "--json"};
+  for (const char* type : {"VECTOR_SRAM_TYPE", "MATRIX_SRAM_TYPE", "SCALAR_FP", "HBM_M_WEIGHT_TYPE",
+                           "HBM_M_KV_TYPE", "HBM_V_ACT_TYPE", "HBM_V_KV_TYPE"}) {
+    common.insert(common.end(), {"--set", std::string(type) + "=fp32"});
+  }
+  const auto generate = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"generate", stories_};
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = run_program(arguments);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return Json::parse(run.out);
+  };
+
+  const Json batch = generate({"--batch", "2"});
+
+  ASSERT_EQ(batch["sequences"].size(), 2U);
+  EXPECT_EQ(batch["sequences"][0]["ids"], generate({"--seed", "0"})["ids"]);
+  EXPECT_EQ(batch["sequences"][1]["ids"], generate({"--seed", "1"})["ids"]);
+  EXPECT_EQ(batch["sequences"][1]["text"], generate({"--seed", "1"})["text"]);
+}
+
+TEST_F(GenerateCommand, WantsAnImageThatWasCompiledForTheBatch) {
+  ASSERT_EQ(run_program({"compile", stories_, "-o", path("image")}).status, 0);
+
+  EXPECT_THAT(refusal({path("image"), "--batch", "2"}), HasSubstr("plena compile --batch 2"));
+  EXPECT_THAT(refusal({stories_, "--batch", "2", "--timing", "pipelined"}), HasSubstr("--batch"));
+  EXPECT_THAT(refusal({stories_, "--batch", "0"}), HasSubstr("--batch"));
+}
+
 }  // namespace
 }  // namespace plena

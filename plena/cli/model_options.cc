@@ -50,6 +50,7 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context,
                   .context = options.positions,
                   .block = options.block,
                   .schedule = !options.keep_order,
+                  .sequences = options.sequences,
                   .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor,
                   .contents = request.contents,
                   .packing = {.folder = request.folder,
@@ -70,6 +71,8 @@ Result<Image> open_image(const ModelOptions& options) {
   }
   return load_image(options.model);
 }
+
+constexpr std::uint32_t kMostSequences = 1024;
 
 }  // namespace
 
@@ -129,6 +132,14 @@ Result<Tokenizer> open_tokenizer(const Image& image) {
                           "name one with --tokenizer FILE when it is compiled");
   }
   return Tokenizer::parse(image.tokenizer.bytes(), image.manifest.vocab, "the image's tokenizer");
+}
+
+CLI::Option* add_batch_option(CLI::App& command, ModelOptions& options) {
+  return command
+      .add_option("--batch", options.sequences,
+                  "Sequences to decode side by side, each with the next seed; default 1")
+      ->check(CLI::Range(1U, kMostSequences))
+      ->type_name("N");
 }
 
 }  // namespace plena

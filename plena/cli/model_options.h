@@ -19,6 +19,7 @@ struct ModelOptions {
   MachineOptions machine;
   std::uint32_t positions = 0;  // of the context to compile for; 0: all the model has
   std::uint32_t block = 0;      // tokens of a prompt taken at once, at most; 0: MLEN
+  std::uint32_t sequences = 1;  // decoded side by side
   std::uint32_t layers = 0;     // the first so many of the model's; 0: all
   bool keep_order = false;      // of instructions, as the kernels emit them
   std::string scales;           // how weights are quantised: floor (empty: the same) or search
@@ -34,6 +35,9 @@ struct ImageRequest {
   bool contents = true;  // false: of a model only the program, without its weights
   std::string folder;    // whose file system the contents go to; empty: that of temporary files
 };
+
+/// --batch, for commands that decode several sequences or prepare for it.
+CLI::Option* add_batch_option(CLI::App& command, ModelOptions& options);
 
 /// The image, loaded or compiled. Machine options make no sense for an image, which has settings of
 /// its own: naming some is an error.

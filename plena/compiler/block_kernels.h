@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "plena/compiler/batch_plan.h"
 #include "plena/compiler/block_plan.h"
 #include "plena/compiler/kernels.h"
 
@@ -36,6 +37,17 @@ struct BlockContext : KernelContext {
 /// `emit_ending` computes as for decoding.
 void emit_block(const KernelContext& one_token, const BlockPlan& block,
                 const std::function<void()>& emit_ending);
+
+/// The context of a block in `plan`, which is that of one token but for what blocks have of their
+/// own.
+BlockContext block_context(const KernelContext& one_token, const MemoryPlan& plan,
+                           const BlockPlan& block);
+
+/// The entry that decodes a token of each of several sequences.
+void emit_batch(const KernelContext& one_token, const BatchPlan& batch);
+
+/// One operator of a layer, for all tokens.
+void emit_block_operator(const BlockContext& context, const LayerKind& kind, const Operator& op);
 
 void emit_block_setup(const BlockContext& context);
 void emit_block_embedding(const BlockContext& context);

@@ -12,14 +12,15 @@ constexpr std::uint64_t whole_multiple(std::uint64_t value, std::uint64_t multip
   return (value + multiple - 1) / multiple * multiple;
 }
 
-void place_values(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan,
-                  std::uint64_t slack) {
+void place_values(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan, std::uint64_t slack,
+                  BlockUse use) {
   block.query_rows = block.packing.empty() ? tiled.heads.query_rows() : block.packing.rows;
   for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
     const Value& value = tiled.graph->values[id];
     std::uint64_t rows = tiled.rows(id);
     if (value.layout == Layout::Qkv) rows = block.query_rows + 2 * tiled.heads.key_rows();
-    const bool one_token = id == tiled.graph->logits && tiled.causal();  // left to decoding
+    // Of a prompt one token's logits are wanted, which are left to decoding.
+    const bool one_token = id == tiled.graph->logits && tiled.causal() && use == BlockUse::Prompt;
     block.values.push_back(
         one_token ? Block{}
                   : plan.vram.place(value.name + " of a block", rows * block.tokens + slack));
@@ -48,11 +49,11 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
 }
 
 void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
-                const Settings& settings, MemoryPlan& plan) {
+                const Settings& settings, MemoryPlan& plan, BlockUse use) {
   const std::uint64_t tokens = block.tokens;
   const std::uint64_t slack =
       std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
-  place_values(block, tiled, plan, slack);
+  place_values(block, tiled, plan, slack, use);
   const std::uint64_t hidden = tokens * tiled.hidden_tiles;
   block.gate = plan.vram.place("gate of a block", hidden);
   block.up = plan.vram.place("up of a block", hidden);
@@ -61,6 +62,8 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
     block.rotated = plan.vram.place("q, k of a block between products", tokens);
   }
   block.partials = plan.vram.place("partial sums of a block", tokens);
+  block.scratch = plan.vram.place("scratch of a block", 3 * kRowsAbreast);
+  if (use == BlockUse::Sequences) return;
   place_scores(block, tiled, settings, plan);
   block.mask = plan.vram.place("causal mask of a block", tokens + slack);
   block.first_lane = plan.vram.place("first lane", 1 + slack);
@@ -74,17 +77,22 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
   }
   block.staged_rows = whole_multiple(tiled.dim_tiles, settings.hbm_v_prefetch_amount);
   block.staged = plan.vram.place("embeddings of a block", tokens * block.staged_rows);
-  block.scratch = plan.vram.place("scratch of a block", 3 * kRowsAbreast);
 }
 
 Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,
-                         const MemoryPlan& plan) {
+                         const MemoryPlan& plan, BlockUse use) {
   const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
-  block.mram = BlockAllocator("Matrix SRAM", plan.mram.capacity(), "tiles");
+  // Sequences meet the cache as decoding does, whose constant tiles stay where they are.
+  const bool prompt = use == BlockUse::Prompt;
+  const bool kept = !prompt && plan.ones.count != 0;
+  block.mram =
+      BlockAllocator("Matrix SRAM", kept ? plan.ones.first : plan.mram.capacity(), "tiles");
   block.mram.place("RoPE permutation", plan.rotation.count);
   if (tiled.experts != 0) block.mram.place("tiles of experts", plan.stage.count);
-  block.ones = block.mram.place("ones", 1);
-  block.spread = block.mram.place("first lanes to slots", 1);
+  if (prompt) {
+    block.ones = block.mram.place("ones", 1);
+    block.spread = block.mram.place("first lanes to slots", 1);
+  }
   const std::uint64_t used = std::min(block.mram.used(), block.mram.capacity());
   block.slot_pitch = tiled.heads.span + slack;
   block.pool = block.mram.place("weights or K, V of a block",
@@ -118,16 +126,18 @@ void place_integers(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan)
 }  // namespace
 
 Result<BlockPlan> plan_block(const TiledGraph& tiled, const PlanInput& input,
-                             const Settings& settings, std::uint32_t tokens, MemoryPlan& plan) {
+                             const Settings& settings, std::uint32_t tokens, MemoryPlan& plan,
+                             BlockUse use) {
   BlockPlan block;
   block.tokens = tokens;
-  if (auto fits = place_block_tiles(block, tiled, settings, plan); !fits) {
+  if (auto fits = place_block_tiles(block, tiled, settings, plan, use); !fits) {
     return forward_error(fits);
   }
   // Packed outputs are complete at once: all their inputs are on chip.
   const bool whole = 2 * tiled.dim_tiles * block.slot_pitch <= block.pool.count;
-  if (tokens == settings.mlen && whole) block.packing = pack_queries(tiled, settings);
-  place_rows(block, tiled, input, settings, plan);
+  if (use == BlockUse::Prompt && tokens == settings.mlen && whole)
+    block.packing = pack_queries(tiled, settings);
+  place_rows(block, tiled, input, settings, plan, use);
   place_integers(block, tiled, plan);
   return block;
 }

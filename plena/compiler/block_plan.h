@@ -80,10 +80,15 @@ struct BlockPlan {
   std::map<std::uint32_t, BlockWindow> windows;  // by width; all but 0
 };
 
+/// What a block's tokens are: positions of one sequence, or one of each of several, which have all
+/// their logits and meet the cache one by one.
+enum class BlockUse : std::uint8_t { Prompt, Sequences };
+
 /// The plan for blocks of `tokens`, whose rows and integers are placed in `plan` behind those of
 /// decoding; MemoryPlan::check() says whether they fit. An error where Matrix SRAM is too small.
 Result<BlockPlan> plan_block(const TiledGraph& tiled, const PlanInput& input,
-                             const Settings& settings, std::uint32_t tokens, MemoryPlan& plan);
+                             const Settings& settings, std::uint32_t tokens, MemoryPlan& plan,
+                             BlockUse use = BlockUse::Prompt);
 
 /// The most tokens a block may have, at most `most`: they divide a tile of positions, and whole
 /// transfers store them. 1 where there is no such number.

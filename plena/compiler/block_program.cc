@@ -28,20 +28,29 @@ void emit_block_operators(const BlockContext& context, const LayerKind& kind) {
 
 }  // namespace
 
+BlockContext block_context(const KernelContext& one_token, const MemoryPlan& plan,
+                           const BlockPlan& block) {
+  return {{.emitter = one_token.emitter,
+           .constants = one_token.constants,
+           .settings = one_token.settings,
+           .dialect = one_token.dialect,
+           .tiled = one_token.tiled,
+           .plan = plan,
+           .tables = one_token.tables,
+           .pipeline = one_token.pipeline,
+           .weights = one_token.weights},
+          block};
+}
+
+void emit_block_operator(const BlockContext& context, const LayerKind& kind, const Operator& op) {
+  std::visit(EmitBlockOperator{context, kind}, op);
+}
+
 void emit_block(const KernelContext& one_token, const BlockPlan& block,
                 const std::function<void()>& emit_ending) {
   MemoryPlan plan = one_token.plan;
   plan.activation = block.activation;  // of as many rows as a block has
-  const BlockContext context{{.emitter = one_token.emitter,
-                              .constants = one_token.constants,
-                              .settings = one_token.settings,
-                              .dialect = one_token.dialect,
-                              .tiled = one_token.tiled,
-                              .plan = plan,
-                              .tables = one_token.tables,
-                              .pipeline = one_token.pipeline,
-                              .weights = one_token.weights},
-                             block};
+  const BlockContext context = block_context(one_token, plan, block);
   const Graph& graph = *context.tiled.graph;
   emit_block_setup(context);
   emit_block_embedding(context);

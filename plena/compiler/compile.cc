@@ -205,6 +205,20 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Bl
   return manifest;
 }
 
+void add_batch(Manifest& manifest, const TiledGraph& tiled, const MemoryPlan& plan,
+               const BatchPlan& batch, std::uint32_t batch_entry) {
+  if (batch_entry == 0) return;
+  manifest.batch = {.sequences = batch.sequences,
+                    .entry = batch_entry,
+                    .inputs_address = entry(batch.inputs),
+                    .first_input = entry(plan.position_inputs),
+                    .inputs = static_cast<std::uint32_t>(plan.position_inputs.count),
+                    .sequence_address = entry(plan.sequence_at),
+                    .sequence_elements = static_cast<std::uint32_t>(sequence_elements(tiled)),
+                    .logits_address = batch.block.values[tiled.graph->logits].first * tiled.mlen,
+                    .logits_stride = std::uint64_t{batch.block.tokens} * tiled.mlen};
+}
+
 // What the host would write for position 0, so that a program runs as it is.
 std::vector<std::uint32_t> make_int_mem(const Manifest& manifest, const MemoryPlan& plan) {
   std::vector<std::uint32_t> values(plan.integers.used(), 0);
@@ -271,6 +285,7 @@ std::vector<TensorAtPlace> tensors_of(const TiledGraph& tiled, const MemoryPlan&
 
 struct Plans {
   MemoryPlan one_token;
+  BatchPlan batch;
   BlockPlan block;
 };
 
@@ -282,9 +297,16 @@ Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
     shapes.tokens = block_size(tiled, options.settings, most);
     auto plan = plan_memory(tiled, shapes, options.settings);
     if (!plan) return forward_error(plan);
-    if (shapes.tokens == 1) return Plans{*std::move(plan), BlockPlan{}};
+    auto batch = plan_batch(tiled, shapes, options.settings, *plan);
+    if (!batch) return forward_error(batch);
+    if (shapes.tokens == 1) {
+      if (auto fits = plan->check(); !fits) return tl::unexpected(fits.error());
+      return Plans{*std::move(plan), *std::move(batch), BlockPlan{}};
+    }
     auto block = plan_block(tiled, shapes, options.settings, shapes.tokens, *plan);
-    if (block && plan->check()) return Plans{*std::move(plan), *std::move(block)};
+    if (block && plan->check()) {
+      return Plans{*std::move(plan), *std::move(batch), *std::move(block)};
+    }
   }
 }
 
@@ -297,6 +319,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   if (!tiled) return forward_error(tiled);
   auto shapes = measure_tables(*tiled, settings);
   if (!shapes) return forward_error(shapes);
+  shapes->sequences = options.sequences;
   auto plans = plan_largest_block(*tiled, *shapes, options);
   if (!plans) return forward_error(plans);
   MemoryPlan* const plan = &plans->one_token;
@@ -307,6 +330,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
       emit_program({.tiled = *tiled,
                     .plan = *plan,
                     .block = plans->block,
+                    .batch = plans->batch,
                     .tables = *shapes,
                     .settings = settings,
                     .dialect = options.dialect,
@@ -326,6 +350,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   image.assembly = std::move(emitted->emitted.text);
   image.manifest =
       make_manifest(*tiled, *plan, plans->block, *shapes, emitted->block_entry, options);
+  add_batch(image.manifest, *tiled, *plan, plans->batch, emitted->batch_entry);
   image.graph = describe(graph);
   image.plan = describe(*tiled) + "\n" + describe(*plan);
   image.tokenizer = options.tokenizer;

@@ -23,6 +23,7 @@ struct CompileOptions {
   std::uint32_t context = 0;            // positions; 0: the model's
   std::uint32_t block = 0;              // tokens of a prompt taken at once, at most; 0: MLEN
   bool schedule = true;                 // the program; the results are the same without
+  std::uint32_t sequences = 1;          // to be decoded side by side
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
   bool contents = true;  // false: the image's HBM stays empty, for who wants to see the program
   PackOptions packing;

@@ -55,6 +55,26 @@ Status check_block(const Image& image) {
   return bad_image("its entry for blocks of tokens leaves the program, the context or a memory");
 }
 
+Status check_batch(const Image& image) {
+  if (!image.manifest.batch) return {};
+  const BatchEntry& batch = *image.manifest.batch;
+  const Settings& settings = image.settings;
+  const std::uint64_t vram = settings.vector_sram_size * settings.vlen;
+  const std::uint64_t tiles = (image.manifest.vocab + settings.mlen - 1) / settings.mlen;
+  const std::uint64_t inputs = std::uint64_t{batch.sequences} * (std::uint64_t{batch.inputs} + 1);
+  const bool fits =
+      batch.sequences > 1 && batch.sequences <= settings.int_sram_depth && batch.entry != 0 &&
+      batch.entry < image.program.words.size() && batch.inputs <= settings.int_sram_depth &&
+      inside(batch.inputs_address, inputs, settings.int_sram_depth) &&
+      inside(batch.first_input, batch.inputs, settings.int_sram_depth) &&
+      batch.sequence_address < settings.int_sram_depth && batch.logits_stride <= vram / tiles &&
+      inside(batch.logits_address, tiles * batch.logits_stride, vram) &&
+      batch.logits_stride >= std::uint64_t{batch.sequences} * settings.mlen &&
+      std::uint64_t{batch.sequences} * batch.sequence_elements <= UINT32_MAX;
+  if (fits) return {};
+  return bad_image("its entry for sequences leaves the program or a memory");
+}
+
 Status check_routing(const Image& image) {
   if (!image.manifest.host_routing) return {};
   const HostRouting& routing = *image.manifest.host_routing;
@@ -93,6 +113,7 @@ Status check_image(const Image& image) {
                                  manifest.vocab, manifest.logits_address, vram_elements));
   }
   if (auto checked = check_block(image); !checked) return checked;
+  if (auto checked = check_batch(image); !checked) return checked;
   if (auto checked = check_routing(image); !checked) return checked;
   for (const HbmSegment& segment : image.hbm) {
     if (inside(segment.address, segment.bytes.size(), settings.hbm_size)) continue;

@@ -65,6 +65,20 @@ struct BlockEntry {
   std::uint64_t logits_stride = 0;
 };
 
+/// A third entry: it decodes a token of each of several sequences, which have positions of their
+/// own in the cache. Its inputs are those of one token for each sequence, elsewhere.
+struct BatchEntry {
+  std::uint32_t sequences = 0;
+  std::uint32_t entry = 0;           // pc
+  std::uint32_t inputs_address = 0;  // entry of INT_MEM: [sequences][1 + inputs], token first
+  std::uint32_t first_input = 0;     // entry of the first of the inputs of one token that are meant
+  std::uint32_t inputs = 0;          // how many they are
+  std::uint32_t sequence_address = 0;   // entry of INT_MEM: whose positions the other entries use,
+  std::uint32_t sequence_elements = 0;  // as its index times this
+  std::uint64_t logits_address = 0;     // element of Vector SRAM: MLEN of each sequence in turn,
+  std::uint64_t logits_stride = 0;      // and so many elements behind them the next MLEN
+};
+
 /// One run of the program computes the logits of one token at one position.
 struct Manifest {
   std::string model;  // file name of the source, for people
@@ -75,6 +89,7 @@ struct Manifest {
   std::uint64_t logits_address = 0;  // element of Vector SRAM; `vocab` consecutive elements
   std::optional<HostRouting> host_routing;
   std::optional<BlockEntry> block;
+  std::optional<BatchEntry> batch;
   bool causal = true;  // false: there are only blocks, which see themselves as a whole
 };
 

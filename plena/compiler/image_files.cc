@@ -97,6 +97,17 @@ Json manifest_json(const Image& image, const Offsets& offsets) {
                      {"last_token", {{"int_mem", m.block->last_token_address}}},
                      {"logits_stride", m.block->logits_stride}};
   }
+  if (m.batch) {
+    const BatchEntry& b = *m.batch;
+    json["batch"] = {{"sequences", b.sequences},
+                     {"entry", b.entry},
+                     {"inputs", {{"int_mem", b.inputs_address}}},
+                     {"of_position", {{"int_mem", b.first_input}, {"count", b.inputs}}},
+                     {"sequence", {{"int_mem", b.sequence_address}}},
+                     {"sequence_elements", b.sequence_elements},
+                     {"logits", {{"vram", b.logits_address}}},
+                     {"logits_stride", b.logits_stride}};
+  }
   if (m.host_routing) {
     const HostRouting& r = *m.host_routing;
     json["host_routing"] = {{"logits", {{"vram", r.logits_address}}},
@@ -143,6 +154,18 @@ Manifest parse_manifest(const Json& json) {
                unsigned_field<std::uint32_t>(block, "entry"),
                unsigned_field<std::uint32_t>(block.at("last_token"), "int_mem"),
                unsigned_field<std::uint64_t>(block, "logits_stride")};
+  }
+  if (json.contains("batch")) {
+    const Json& batch = json.at("batch");
+    m.batch = {unsigned_field<std::uint32_t>(batch, "sequences"),
+               unsigned_field<std::uint32_t>(batch, "entry"),
+               unsigned_field<std::uint32_t>(batch.at("inputs"), "int_mem"),
+               unsigned_field<std::uint32_t>(batch.at("of_position"), "int_mem"),
+               unsigned_field<std::uint32_t>(batch.at("of_position"), "count"),
+               unsigned_field<std::uint32_t>(batch.at("sequence"), "int_mem"),
+               unsigned_field<std::uint32_t>(batch, "sequence_elements"),
+               unsigned_field<std::uint64_t>(batch.at("logits"), "vram"),
+               unsigned_field<std::uint64_t>(batch, "logits_stride")};
   }
   if (!json.contains("host_routing")) return m;
   const Json& routing = json.at("host_routing");

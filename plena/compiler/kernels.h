@@ -86,6 +86,12 @@ void emit_shared_setup(const KernelContext& context);
 /// the ending.
 void emit_layer_places(const KernelContext& context, bool ending);
 
+/// The tiles that come once, first in the weight stream.
+void emit_constant_tiles(const KernelContext& context);
+
+/// Masks and rows of tables that follow from the position.
+void emit_position(const KernelContext& context);
+
 /// Loads row `token` of the embedding: the residual.
 void emit_embedding(const KernelContext& context);
 
@@ -93,6 +99,9 @@ void emit_embedding(const KernelContext& context);
 /// under way: terms of the position's rows are added up, and its embedding, where it is learned, to
 /// the residual.
 void emit_arrived_rows(const KernelContext& context);
+
+/// The first of these alone.
+void emit_position_terms(const KernelContext& context);
 
 /// The layer's biases and gains to Vector SRAM; `rows` of them.
 void emit_layer_vectors(const KernelContext& context, std::uint32_t rows);

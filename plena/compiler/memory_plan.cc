@@ -80,7 +80,8 @@ std::vector<std::uint64_t> weight_parts(const TiledGraph& tiled) {
   return parts;
 }
 
-Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings) {
+Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, std::uint32_t sequences,
+                   const Settings& settings) {
   // A transfer always moves its whole amount; what lies behind the last row wanted is slack.
   const std::uint64_t tile_slack =
       std::uint64_t{settings.hbm_m_prefetch_amount - settings.mlen} * tiled.mlen;
@@ -90,7 +91,7 @@ Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, const Settings& se
   plan.weights = *std::move(weights);
   plan.weights.layers.front().first = tiled.constant_tiles() * tiled.tile_elements();
 
-  plan.cache_stride = std::uint64_t{tiled.context_tiles} * tiled.tile_elements();
+  plan.cache_stride = std::uint64_t{sequences} * tiled.context_tiles * tiled.tile_elements();
   const std::uint64_t regions = tiled.cache_regions();
   const std::uint64_t stored = round_up(regions, settings.hbm_v_writeback_amount) - regions;
   const std::vector<std::uint64_t> layers(tiled.graph->layers.size(), regions * plan.cache_stride);
@@ -98,6 +99,13 @@ Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, const Settings& se
                            settings.hbm_m_kv_type);
   if (!cache) return forward_error(cache);
   plan.cache = *std::move(cache);
+  if (sequences > 1 && plan.cache.windowed()) {
+    return fail_with_hint(ErrorCode::Unsupported,
+                          fmt::format("the KV cache of {} sequences is more than an address "
+                                      "register reaches",
+                                      sequences),
+                          "decode fewer sequences side by side, or compile for fewer positions");
+  }
   return {};
 }
 
@@ -189,7 +197,7 @@ void place_tensor(MemoryPlan& plan, const TensorToPlace& tensor) {
 
 Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                  const Settings& settings) {
-  if (auto cut = cut_layered(plan, tiled, settings); !cut) return cut;
+  if (auto cut = cut_layered(plan, tiled, input.sequences, settings); !cut) return cut;
   const auto tensors = tensors_to_place(plan, tiled, input, settings);
   for (const TensorToPlace& tensor : tensors) {
     if (tensor.place->elements <= most_elements(tensor.type)) continue;
@@ -287,7 +295,8 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& sett
   plan.spread = plan.mram.place("first lanes to slots", 1 + slack);
 }
 
-void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens) {
+void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens,
+                   std::uint32_t sequences) {
   const Graph& graph = *tiled.graph;
   plan.score_maxima = plan.fp.place("maxima of scores", tiled.heads.heads_per_tile());
   plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile());
@@ -309,6 +318,9 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
     places.first_tile = plan.integers.place(fmt::format("first tile, window {}", window), 1);
     places.first_lane = plan.integers.place(fmt::format("first lane, window {}", window), 1);
   }
+  plan.position_inputs = {"inputs of the position", plan.cache_row.first,
+                          plan.integers.used() - plan.cache_row.first};
+  if (sequences > 1) plan.sequence_at = plan.integers.place("start of the sequence", 1);
   if (tiled.experts != 0) {
     plan.expert_weights = plan.fp.place("weights of the experts", kMostPicks);
     plan.experts = plan.integers.place("experts chosen", kMostPicks);
@@ -417,7 +429,7 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
   }
   place_vector_rows(plan, graph, input, settings);
   place_tiles(plan, graph, settings);
-  place_scalars(plan, graph, input.tokens);
+  place_scalars(plan, graph, input.tokens, input.sequences);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());
   return plan;
 }

@@ -88,8 +88,9 @@ struct TableShape {
 struct PlanInput {
   TableShape positions;  // what follows from the position: [context] cosines and sines, embeddings
   TableShape vectors;    // biases and gains: [layers and the ending]
-  TableShape expert_vectors;  // [layers * experts]
-  std::uint32_t tokens = 1;   // of a block of prefill; 1: decoding only
+  TableShape expert_vectors;    // [layers * experts]
+  std::uint32_t tokens = 1;     // of a block of prefill; 1: decoding only
+  std::uint32_t sequences = 1;  // that have positions of their own in the cache
 };
 
 /// Places in FP_MEM, INT_MEM and Vector SRAM that belong to a window of attention.
@@ -105,7 +106,7 @@ struct MemoryPlan {
   // elements.
   LayeredTensor weights;     // tiles in the order of use; the first layer's behind the permutation
                              // of RoPE, the last "layer" is the ending
-  LayeredTensor cache;       // [layer][key rows, value rows][position][mlen]
+  LayeredTensor cache;       // [layer][key rows, value rows][sequence][position][mlen]
   HbmTensor embedding;       // [vocab][dim tiles * mlen]
   HbmTensor position_table;  // PlanInput::positions
   HbmTensor vector_table;    // PlanInput::vectors
@@ -161,6 +162,9 @@ struct MemoryPlan {
   Block last_lane;       // lane of this position in its tile
   Block last_token;      // [1] index of the token in its block whose logits are wanted
   Block experts;         // [8] chosen by V_TOPK or the host
+
+  Block position_inputs;  // those of the above that follow from the position
+  Block sequence_at;      // element of a region where the sequence's positions start; empty: 0
 
   // INT_MEM, the program's own.
   Block last_scores;   // elements of the scores before those with the newest tile

@@ -141,8 +141,10 @@ void emit_ending(const KernelContext& context) {
   emit_operators(context, ending, 0);
 }
 
-// Everything from ids to logits: of one token, or of a block.
-void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants, bool block) {
+enum class Entry : std::uint8_t { OneToken, Block, Batch };
+
+// Everything from ids to logits.
+void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants, Entry entry) {
   HeldGp weights(e, "weight stream");
   WeightPipeline pipeline;
   const KernelContext context{.emitter = e,
@@ -155,7 +157,10 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
                               .pipeline = pipeline,
                               .weights = weights};
   e.set(weights, 0, "start of the weight stream");
-  if (block) return emit_block(context, input.block, [&] { emit_ending(context); });
+  if (entry == Entry::Block) {
+    return emit_block(context, input.block, [&] { emit_ending(context); });
+  }
+  if (entry == Entry::Batch) return emit_batch(context, input.batch);
   emit_setup(context);
   emit_embedding(context);
   load_first_tiles(context, first_tiles_of_layers(context));
@@ -210,14 +215,21 @@ std::string describe(const MemoryPlan& plan) {
 Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& constants) {
   Emitter e;
   write_head(e, input);
-  emit_tokens(e, input, constants, false);
+  emit_tokens(e, input, constants, Entry::OneToken);
   CompiledProgram compiled;
   if (input.block.tokens > 1) {
     e.emit(Op::C_BREAK, {}, "decoding ends here, blocks start behind");
     e.mark_entry();
     e.blank_line();
     const RegionScope region(e, "block");
-    emit_tokens(e, input, constants, true);
+    emit_tokens(e, input, constants, Entry::Block);
+  }
+  if (input.batch.sequences > 1) {
+    e.emit(Op::C_BREAK, {}, "sequences side by side start behind");
+    e.mark_entry();
+    e.blank_line();
+    const RegionScope region(e, "batch");
+    emit_tokens(e, input, constants, Entry::Batch);
   }
   auto listing = std::move(e).take_listing();
   if (listing && input.schedule) {
@@ -227,7 +239,9 @@ Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& co
   }
   if (!listing) return forward_error(listing);
   compiled.emitted = print(*listing);
-  if (!compiled.emitted.entries.empty()) compiled.block_entry = compiled.emitted.entries.front();
+  const std::vector<std::uint32_t>& entries = compiled.emitted.entries;
+  if (input.block.tokens > 1) compiled.block_entry = entries.front();
+  if (input.batch.sequences > 1) compiled.batch_entry = entries.back();
   return compiled;
 }
 

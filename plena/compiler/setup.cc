@@ -45,7 +45,13 @@ void start_layers(const KernelContext& context) {
     context.emitter.set(entry, plan.layer_places.first, "windows of the first layer");
     keep(context, entry, plan.layer_place_at);
   }
-  keep(context, kZeroGp, plan.cache_at);
+  if (plan.sequence_at.count != 0) {
+    HeldGp cache(context.emitter, "cache");
+    load_kept(context, cache, plan.sequence_at, "positions of the sequence");
+    keep(context, cache, plan.cache_at);
+  } else {
+    keep(context, kZeroGp, plan.cache_at);
+  }
   if (plan.vectors.count != 0) keep(context, kZeroGp, plan.vectors_at);
   if (plan.expert_vectors.count != 0) keep(context, kZeroGp, plan.expert_vectors_at);
   if (plan.sinks.count == 0) return;
@@ -117,13 +123,13 @@ void load_constant_tile(const KernelContext& context, const Block& to) {
   e.advance(context.weights, context.tiled.tile_elements());
 }
 
-void load_constant_tiles(const KernelContext& context) {
+}  // namespace
+
+void emit_constant_tiles(const KernelContext& context) {
   if (context.tiled.rotates()) load_constant_tile(context, context.plan.rotation);
   load_constant_tile(context, context.plan.ones);
   load_constant_tile(context, context.plan.spread);
 }
-
-}  // namespace
 
 void emit_layer_places(const KernelContext& context, bool ending) {
   const MemoryPlan& plan = context.plan;
@@ -165,7 +171,11 @@ void emit_shared_setup(const KernelContext& context) {
 void emit_setup(const KernelContext& context) {
   const RegionScope region(context.emitter, "setup");
   emit_shared_setup(context);
-  load_constant_tiles(context);
+  emit_constant_tiles(context);
+  emit_position(context);
+}
+
+void emit_position(const KernelContext& context) {
   load_masks(context);
   load_position_rows(context);
 }

@@ -91,13 +91,16 @@ void emit_embedding(const KernelContext& context) {
   load_token(context);
 }
 
+void emit_position_terms(const KernelContext& context) {
+  if (context.tables.positions.rows == 0) return;
+  HeldGp rows(context.emitter, "rows of the position");
+  context.emitter.set(rows, context.row(context.plan.position_rows), "rows of the position");
+  add_up_terms(context, rows, context.tables.positions);
+}
+
 void emit_arrived_rows(const KernelContext& context) {
   const RegionScope region(context.emitter, "arrived_rows");
-  if (context.tables.positions.rows != 0) {
-    HeldGp rows(context.emitter, "rows of the position");
-    context.emitter.set(rows, context.row(context.plan.position_rows), "rows of the position");
-    add_up_terms(context, rows, context.tables.positions);
-  }
+  emit_position_terms(context);
   if (context.tiled.graph->positions) add_position(context);
   emit_no_scores(context);
 }

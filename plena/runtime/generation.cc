@@ -142,6 +142,135 @@ Result<Generation> generate(Session& session, Sampler& sampler,
   return generation;
 }
 
+namespace {
+
+// One of several sequences: what it has said and where it stands.
+struct Sequence {
+  Generation generation;
+  std::uint32_t previous = kNoToken;
+  bool ended = false;
+
+  [[nodiscard]] std::uint32_t position() const {
+    return static_cast<std::uint32_t>(generation.ids.size());
+  }
+};
+
+class BatchStepper {
+ public:
+  BatchStepper(Session& session, const GenerationLimits& limits,
+               const std::function<void(std::size_t, std::uint32_t, std::uint32_t)>& token)
+      : session_(session), limits_(limits), token_(token), sequences_(session.sequences()) {}
+
+  // Feeds a sequence's prompt and samples its first token.
+  Status start(std::size_t index, Sampler& sampler, std::span<const std::uint32_t> prompt) {
+    session_.select_sequence(static_cast<std::uint32_t>(index));
+    GenerationHooks hooks;
+    hooks.token = [&](std::uint32_t /*previous*/, std::uint32_t id) { show(index, id); };
+    Stepper stepper(session_, hooks);
+    auto fed = stepper.feed_prompt(prompt);
+    session_.select_sequence(0);
+    if (!fed) return fed;
+    Sequence& sequence = sequences_[index];
+    sequence.generation.ids = stepper.ids();
+    sequence.generation.prompt_runs = stepper.runs();
+    runs_ += stepper.runs();
+    seconds_ += stepper.seconds();
+    return sample(index, sampler, stepper.logits());
+  }
+
+  [[nodiscard]] bool ended() const { return std::ranges::all_of(sequences_, &Sequence::ended); }
+
+  // A token of every sequence. One that has ended repeats its last, at its last position, which
+  // nobody reads.
+  Status step(std::span<Sampler> samplers) {
+    std::vector<std::uint32_t> tokens;
+    std::vector<std::uint32_t> positions;
+    for (const Sequence& s : sequences_) {
+      tokens.push_back(s.ended ? s.generation.ids.back() : s.generation.sampled.back());
+      positions.push_back(s.ended ? s.position() - 1 : s.position());
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const auto logits = session_.step_batch(tokens, positions);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!logits) return tl::unexpected(logits.error());
+    const std::size_t vocab = session_.manifest().vocab;
+    for (std::size_t i = 0; i < sequences_.size(); ++i) {
+      if (sequences_[i].ended) continue;
+      sequences_[i].generation.ids.push_back(tokens[i]);
+      auto sampled = sample(i, samplers[i], logits->subspan(i * vocab, vocab));
+      if (!sampled) return sampled;
+    }
+    return {};
+  }
+
+  [[nodiscard]] BatchGeneration finish() && {
+    BatchGeneration all{.sequences = {}, .prompt_runs = runs_, .seconds = seconds_};
+    for (Sequence& s : sequences_) all.sequences.push_back(std::move(s.generation));
+    return all;
+  }
+
+ private:
+  void show(std::size_t index, std::uint32_t id) {
+    if (token_) token_(index, sequences_[index].previous, id);
+    sequences_[index].previous = id;
+  }
+
+  Status sample(std::size_t index, Sampler& sampler, std::span<const float> logits) {
+    const auto id = sampler.pick(logits);
+    if (!id) return tl::unexpected(id.error());
+    Sequence& sequence = sequences_[index];
+    Generation& generation = sequence.generation;
+    generation.sampled.push_back(*id);
+    sequence.ended = true;
+    if (std::ranges::find(limits_.ends, *id) != limits_.ends.end()) {
+      generation.end = GenerationEnd::EndToken;
+      return {};
+    }
+    show(index, *id);
+    if (generation.sampled.size() == limits_.max_tokens) return {};
+    if (sequence.position() == session_.manifest().context) {
+      generation.end = GenerationEnd::ContextEnd;
+      return {};
+    }
+    sequence.ended = false;
+    return {};
+  }
+
+  Session& session_;
+  const GenerationLimits& limits_;
+  const std::function<void(std::size_t, std::uint32_t, std::uint32_t)>& token_;
+  std::vector<Sequence> sequences_;
+  std::size_t runs_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+Result<BatchGeneration> generate_batch(
+    Session& session, std::span<Sampler> samplers,
+    std::span<const std::vector<std::uint32_t>> prompts, const GenerationLimits& limits,
+    const std::function<void(std::size_t, std::uint32_t, std::uint32_t)>& token) {
+  if (prompts.size() != session.sequences() || samplers.size() != prompts.size()) {
+    return fail(ErrorCode::Usage, "{} prompts, where the image decodes {} sequences side by side",
+                prompts.size(), session.sequences());
+  }
+  for (const auto& prompt : prompts) {
+    if (auto fits = check_ids(prompt, session.manifest()); !fits) {
+      return tl::unexpected(fits.error());
+    }
+  }
+  BatchStepper stepper(session, limits, token);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (auto started = stepper.start(i, samplers[i], prompts[i]); !started) {
+      return tl::unexpected(started.error());
+    }
+  }
+  while (!stepper.ended()) {
+    if (auto stepped = stepper.step(samplers); !stepped) return tl::unexpected(stepped.error());
+  }
+  return std::move(stepper).finish();
+}
+
 void FeedReport::score(std::span<const float> logits, std::uint32_t id) {
   const auto likeliest = std::max_element(logits.begin(), logits.end()) - logits.begin();
   ++scored;

@@ -78,15 +78,50 @@ void Session::read_block_logits(std::uint32_t tokens) {
   const std::size_t vocab = manifest_.vocab;
   logits_.resize((manifest_.causal ? 1 : tokens) * vocab);
   if (manifest_.causal) return read_vector(machine_, manifest_.logits_address, logits_);
+  read_rows(manifest_.logits_address, manifest_.block->logits_stride, tokens);
+}
+
+// Logits of a block's first tokens: MLEN of each in turn, the next MLEN `stride` behind.
+void Session::read_rows(std::uint64_t address, std::uint64_t stride, std::uint32_t rows) {
+  const std::size_t vocab = manifest_.vocab;
   const std::size_t mlen = machine_.settings.mlen;
-  for (std::size_t token = 0; token < tokens; ++token) {
+  for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t first = 0; first < vocab; first += mlen) {
-      read_vector(
-          machine_,
-          manifest_.logits_address + first / mlen * manifest_.block->logits_stride + token * mlen,
-          std::span(logits_).subspan(token * vocab + first, std::min(mlen, vocab - first)));
+      read_vector(machine_, address + first / mlen * stride + row * mlen,
+                  std::span(logits_).subspan(row * vocab + first, std::min(mlen, vocab - first)));
     }
   }
+}
+
+void Session::select_sequence(std::uint32_t sequence) {
+  if (!manifest_.batch) return;
+  machine_.int_mem[manifest_.batch->sequence_address] =
+      sequence * manifest_.batch->sequence_elements;
+}
+
+Result<std::span<const float>> Session::step_batch(std::span<const std::uint32_t> tokens,
+                                                   std::span<const std::uint32_t> positions) {
+  if (!manifest_.batch || tokens.size() != sequences() || positions.size() != sequences()) {
+    return fail(ErrorCode::Usage, "{} tokens at {} positions, where the image decodes {} sequences",
+                tokens.size(), positions.size(), sequences());
+  }
+  const BatchEntry& batch = *manifest_.batch;
+  for (std::uint32_t i = 0; i < batch.sequences; ++i) {
+    if (auto checked = check(tokens.subspan(i, 1), positions[i]); !checked) {
+      return tl::unexpected(checked.error());
+    }
+    std::uint32_t* const inputs =
+        machine_.int_mem.data() + batch.inputs_address + std::size_t{i} * (batch.inputs + 1);
+    inputs[0] = tokens[i];
+    for (const PositionInput& input : manifest_.position_inputs) {
+      const std::uint32_t index = input.address - batch.first_input;
+      if (index < batch.inputs) inputs[1 + index] = input.value(positions[i]);
+    }
+  }
+  if (auto ran = run_program(batch.entry); !ran) return tl::unexpected(ran.error());
+  logits_.resize(std::size_t{batch.sequences} * manifest_.vocab);
+  read_rows(batch.logits_address, batch.logits_stride, batch.sequences);
+  return std::span<const float>(logits_);
 }
 
 Status Session::check(std::span<const std::uint32_t> tokens, std::uint32_t position) const {
@@ -106,6 +141,11 @@ Status Session::check(std::span<const std::uint32_t> tokens, std::uint32_t posit
   return {};
 }
 
+bool Session::ends_entry(std::uint64_t breakpoint) const {
+  return (manifest_.block && breakpoint + 1 == manifest_.block->entry) ||
+         (manifest_.batch && breakpoint + 1 == manifest_.batch->entry);
+}
+
 Status Session::end_step() {
   if (clock_ == nullptr) return {};
   if (auto drained = clock_->drain(); !drained) return drained;
@@ -113,7 +153,7 @@ Status Session::end_step() {
   return {};
 }
 
-// Decoding ends at the end of the program or at the breakpoint before the entry for blocks. Where
+// An entry ends at the end of the program or at the breakpoint before the next one. Where
 // the host picks experts the program stops for it, at a breakpoint a layer.
 Status Session::run_program(std::uint32_t entry) {
   RunOptions options = run_options_;
@@ -124,7 +164,7 @@ Status Session::run_program(std::uint32_t entry) {
     if (stop.reason == StopReason::Halted) return end_step();
     if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
     const bool breaks = stop.trap->cause == TrapCause::Breakpoint;
-    if (breaks && manifest_.block && stop.trap->pc + 1 == manifest_.block->entry) return end_step();
+    if (breaks && ends_entry(stop.trap->pc)) return end_step();
     if (!breaks || !manifest_.host_routing) {
       return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
     }

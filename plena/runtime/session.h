@@ -47,6 +47,18 @@ class Session {
   Result<std::span<const float>> run_block(std::span<const std::uint32_t> tokens,
                                            std::uint32_t position);
 
+  /// Sequences that step_batch() takes a token of each; 1 where the image decodes but one.
+  [[nodiscard]] std::uint32_t sequences() const {
+    return manifest_.batch ? manifest_.batch->sequences : 1;
+  }
+  /// From now on step() and run_block() go on with this sequence, one of sequences(); at first it
+  /// is 0.
+  void select_sequence(std::uint32_t sequence);
+  /// Runs the program's entry for sequences: as step() for `tokens[i]` at `positions[i]` of every
+  /// sequence i, all at once. Returns the logits [sequences, vocab].
+  Result<std::span<const float>> step_batch(std::span<const std::uint32_t> tokens,
+                                            std::span<const std::uint32_t> positions);
+
   /// From now on steps are timed by `clock`, which was made for instructions() on this machine and
   /// must outlive them; null: by nobody. Time goes on from step to step, the host takes none.
   void set_clock(Timing* clock) { clock_ = clock; }
@@ -65,6 +77,8 @@ class Session {
   Session() = default;
   void write_inputs(std::uint32_t token, std::uint32_t position, std::uint32_t last);
   void read_block_logits(std::uint32_t tokens);
+  void read_rows(std::uint64_t address, std::uint64_t stride, std::uint32_t rows);
+  [[nodiscard]] bool ends_entry(std::uint64_t breakpoint) const;
   Status check(std::span<const std::uint32_t> tokens, std::uint32_t position) const;
   Status end_step();
   Status run_program(std::uint32_t entry);
