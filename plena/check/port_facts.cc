@@ -68,12 +68,12 @@ class FactGatherer {
   // ------------------------------------------------------------ matrix
 
   void compute(Accumulator accumulator) {
-    for (std::uint8_t other = 0; other < active_.size(); ++other)
+    for (std::size_t other = 0; other < active_.size(); ++other)
       note(PortIssue::AccumulatorsOverlap, other != accumulator && active_[other]);
     active_[accumulator] = true;
   }
   void write_out(Accumulator accumulator) {
-    for (std::uint8_t other = 0; other < active_.size(); ++other)
+    for (std::size_t other = 0; other < active_.size(); ++other)
       note(PortIssue::AccumulatorsOverlap, other != accumulator && active_[other]);
     active_[accumulator] = false;
   }

@@ -185,6 +185,7 @@ void Porter::check_recoded_addresses() {
   if (recoded_.empty()) return;
   const std::vector<std::uint64_t> wanted = access_digests(program_, recoded_, true);
   std::vector<std::uint64_t> positions;
+  positions.reserve(recoded_.size());
   for (const std::uint64_t pc : recoded_) positions.push_back(ported_.position[pc]);
   const std::vector<std::uint64_t> got = access_digests(new_program_, positions, false);
   for (std::size_t k = 0; k < recoded_.size(); ++k) {

@@ -31,7 +31,7 @@ Status write_text_of(const DisasmOptions& options, std::span<const std::uint32_t
 Status print_json(std::span<const std::uint32_t> words, const Dialect& dialect) {
   auto rows = nlohmann::ordered_json::array();
   // The pieces are not needed here, only the verdict on every word.
-  const auto checked = disassemble(words, dialect, [](std::string_view) { return Status(); });
+  auto checked = disassemble(words, dialect, [](std::string_view) { return Status(); });
   if (!checked) return checked;
   for (const auto word : words) {
     rows.push_back({{"word", fmt::format("0x{:08X}", word)}, {"text", disassemble(word, dialect)}});

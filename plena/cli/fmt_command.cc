@@ -56,7 +56,7 @@ Result<bool> rewrite(const std::string& path) {
   if (!real) return tl::unexpected(real.error());
   auto writer = FileWriter::create(*real);
   if (!writer) return forward_error(writer);
-  const auto changed = format_file(path, [&](std::string_view text) {
+  auto changed = format_file(path, [&](std::string_view text) {
     return writer->append({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   });
   if (!changed || !*changed) return changed;

@@ -10,7 +10,7 @@ namespace {
 // One vector a row: most of what is left of an M_MM is this.
 template <std::size_t kBlen>
 void add_block(const float* from, std::size_t stride, float* accumulators) {
-  typedef float Row __attribute__((vector_size(kBlen * sizeof(float))));
+  using Row [[gnu::vector_size(kBlen * sizeof(float))]] = float;
   for (std::size_t row = 0; row < kBlen; ++row) {
     Row product, sum;
     std::memcpy(&product, from + row * stride, sizeof product);
