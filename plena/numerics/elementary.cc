@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "plena/numerics/double_double.h"
-#include "plena/numerics/elementary_tables.h"
 #include "plena/numerics/float_format.h"
 
 namespace plena {
@@ -106,13 +105,6 @@ std::uint32_t reciprocal_fp(ElementType format, std::uint32_t bits) {
 std::uint32_t sqrt_fp(ElementType format, std::uint32_t bits) {
   if (format == kBf16) return f32_to_bf16(std::sqrt(decode_fp(format, bits)));
   return look_up_or_compute<sqrt_rounded>(format, bits);
-}
-
-const std::uint16_t* exp_table(ElementType format) {
-  return table_of<exp_rounded>(format);
-}
-const std::uint16_t* reciprocal_table(ElementType format) {
-  return table_of<reciprocal_rounded>(format);
 }
 
 }  // namespace plena
