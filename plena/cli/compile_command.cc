@@ -35,6 +35,11 @@ std::uint64_t hbm_bytes(const Image& image) {
   return bytes;
 }
 
+// An image that was compiled before does not know any more.
+bool rotates(const ModelOptions& model) {
+  return !model.rotate.empty() && model.rotate != "off";
+}
+
 Result<int> print_stage(const CompileCommandOptions& options, const Image& image) {
   const std::string& text = options.stage == "graph"  ? image.graph
                             : options.stage == "plan" ? image.plan
@@ -69,18 +74,20 @@ Result<int> compile_model(const CompileCommandOptions& options, const Context& c
     return tl::unexpected(saved.error());
   }
   if (context.json) {
-    const nlohmann::ordered_json report = {{"image", options.folder},
-                                           {"model", image->manifest.model},
-                                           {"program_words", image->program.words.size()},
-                                           {"hbm_bytes", hbm_bytes(*image)},
-                                           {"fp_mem_entries", image->fp_mem.size()},
-                                           {"int_mem_entries", image->int_mem.size()},
-                                           {"vocab", image->manifest.vocab},
-                                           {"context", image->manifest.context}};
+    nlohmann::ordered_json report = {{"image", options.folder},
+                                     {"model", image->manifest.model},
+                                     {"program_words", image->program.words.size()},
+                                     {"hbm_bytes", hbm_bytes(*image)},
+                                     {"fp_mem_entries", image->fp_mem.size()},
+                                     {"int_mem_entries", image->int_mem.size()},
+                                     {"vocab", image->manifest.vocab},
+                                     {"context", image->manifest.context}};
+    if (rotates(options.model)) report["rotated"] = image->turned;
     print("{}\n", report.dump(2));
   } else if (!context.quiet) {
     fmt::print(stderr, "{}: {} words, {} bytes of HBM, {} positions\n", options.folder,
                image->program.words.size(), hbm_bytes(*image), image->manifest.context);
+    if (rotates(options.model)) fmt::print(stderr, "rotated: {}\n", image->turned);
   }
   return 0;
 }

@@ -24,18 +24,22 @@ struct EvalOptions {
   ModelOptions model;
   std::string text;
   SlidingWindow window;
-  std::vector<std::string> weights, kv, scales;  // formats to compare; empty: the settings' own
+  // Formats to compare; empty: the settings' own.
+  std::vector<std::string> weights, kv, scales, rotate;
 
-  [[nodiscard]] bool compares() const { return !weights.empty() || !kv.empty() || !scales.empty(); }
+  [[nodiscard]] bool compares() const {
+    return !weights.empty() || !kv.empty() || !scales.empty() || !rotate.empty();
+  }
 };
 
 // One row of the table: what is set beyond the machine options. Empty: as it is.
 struct Format {
-  std::string weights, kv, scales;
+  std::string weights, kv, scales, rotate;
 };
 
 struct Row {
   Format format;  // names of the types, resolved
+  std::string rotated;
   PerplexityReport report;
 };
 
@@ -43,7 +47,8 @@ std::vector<std::string> or_default(const std::vector<std::string>& values) {
   return values.empty() ? std::vector<std::string>{""} : values;
 }
 
-// Every combination, the scale rule changing fastest. A plain type has no scales to choose.
+// Every combination, the rotations changing fastest. A plain type has no scales to choose or to
+// rotate for: the first rule stands for all.
 std::vector<Format> formats_of(const EvalOptions& options) {
   std::vector<Format> formats;
   for (const auto& kv : or_default(options.kv)) {
@@ -51,8 +56,11 @@ std::vector<Format> formats_of(const EvalOptions& options) {
       const auto type = DataType::parse(weights);
       const bool plain = !weights.empty() && type && !type->is_mx();
       for (const auto& scales : or_default(options.scales)) {
-        if (plain && scales == "search" && options.scales.size() > 1) continue;
-        formats.push_back({weights, kv, scales});
+        for (const auto& rotate : or_default(options.rotate)) {
+          formats.push_back({weights, kv, scales, rotate});
+          if (plain) break;
+        }
+        if (plain) break;
       }
     }
   }
@@ -67,6 +75,7 @@ ModelOptions with_format(ModelOptions model, const Format& format) {
     set.push_back("HBM_V_KV_TYPE=" + format.kv);
   }
   if (!format.scales.empty()) model.scales = format.scales;
+  if (!format.rotate.empty()) model.rotate = format.rotate;
   return model;
 }
 
@@ -112,7 +121,8 @@ Result<Row> evaluate(const EvalOptions& options, const Format& format, std::stri
 
   const auto documents = encode_documents(text, *tokenizer);
   Row row{{image->settings.hbm_m_weight_type.name(), image->settings.hbm_m_kv_type.name(),
-           format.scales.empty() ? options.model.scales : format.scales},
+           format.scales.empty() ? options.model.scales : format.scales, format.rotate},
+          image->turned,
           {}};
   Progress progress(context, row.format.weights,
                     count_steps(documents, options.window, image->manifest.context));
@@ -137,6 +147,8 @@ Json to_json(const Row& row) {
   return {{"weights", row.format.weights},
           {"kv", row.format.kv},
           {"scales", scales_name(row.format)},
+          {"rotate", row.format.rotate.empty() ? "off" : row.format.rotate},
+          {"rotated", row.rotated},
           {"perplexity", report.perplexity()},
           {"negative_log_likelihood", report.negative_log_likelihood},
           {"documents", report.documents},
@@ -147,21 +159,28 @@ Json to_json(const Row& row) {
           {"host_tokens_per_second", report.tokens_per_second()}};
 }
 
-void print_table(const std::vector<Row>& rows) {
+// What rotations turned is a column where they are compared.
+void print_table(const std::vector<Row>& rows, bool rotations) {
   std::size_t weights = 7;
   std::size_t kv = 2;
+  std::size_t rotated = 7;
   for (const Row& row : rows) {
     weights = std::max(weights, row.format.weights.size());
     kv = std::max(kv, row.format.kv.size());
+    rotated = std::max(rotated, row.rotated.size());
   }
+  const auto rotation = [&](std::string_view rule, std::string_view what) {
+    return rotations ? fmt::format("{:<6}  {:<{}}  ", rule, what, rotated) : "";
+  };
   const double first = rows.front().report.perplexity();
-  print("{:<{}}  {:<{}}  {:<6}  {:>10}  {:>8}  {:>6}\n", "weights", weights, "KV", kv, "scales",
-        "perplexity", "change", "top-1");
+  print("{:<{}}  {:<{}}  {:<6}  {}{:>10}  {:>8}  {:>6}\n", "weights", weights, "KV", kv, "scales",
+        rotation("rotate", "rotated"), "perplexity", "change", "top-1");
   for (const Row& row : rows) {
     const double perplexity = row.report.perplexity();
-    print("{:<{}}  {:<{}}  {:<6}  {:>10.4f}  {:>+6.2f} %  {:>4.1f} %\n", row.format.weights,
-          weights, row.format.kv, kv, scales_name(row.format), perplexity,
-          100 * (perplexity / first - 1), 100 * row.report.top1_share());
+    print("{:<{}}  {:<{}}  {:<6}  {}{:>10.4f}  {:>+6.2f} %  {:>4.1f} %\n", row.format.weights,
+          weights, row.format.kv, kv, scales_name(row.format),
+          rotation(row.format.rotate, row.rotated), perplexity, 100 * (perplexity / first - 1),
+          100 * row.report.top1_share());
   }
 }
 
@@ -195,7 +214,7 @@ Result<int> evaluate_formats(const EvalOptions& options, const Context& context)
     print("{}\n", json.dump(2));
     return 0;
   }
-  print_table(rows);
+  print_table(rows, !options.rotate.empty());
   const PerplexityReport& report = rows.back().report;
   if (!context.quiet) {
     fmt::print(stderr, "{} documents, {} tokens scored, {} runs a format, {:.0f} tokens/s\n",
@@ -235,6 +254,13 @@ void add_eval_command(CLI::App& app, Context& context) {
       ->add_option("--scales", options->scales,
                    "Compare how weights get their scales: floor (default), search or both")
       ->check(CLI::IsMember({"floor", "search"}))
+      ->delimiter(',')
+      ->type_name("RULES");
+  command
+      ->add_option("--rotate", options->rotate,
+                   "Compare Hadamard rotations of MX weights: off (default), auto (where their "
+                   "error falls), all")
+      ->check(CLI::IsMember({"off", "auto", "all"}))
       ->delimiter(',')
       ->type_name("RULES");
   command->footer("Every combination of the lists is a row; changes are against the first.");

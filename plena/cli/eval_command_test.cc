@@ -52,6 +52,16 @@ TEST_F(EvalCommand, ComparesEveryCombinationOfFormats) {
   EXPECT_THAT(run.err, HasSubstr("2 documents"));
 }
 
+TEST_F(EvalCommand, SaysWhatRotationsTurned) {
+  const auto run = eval({"--weights", "bf16,mxint4", "--rotate", "off,all"});
+
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\nbf16     mxfp8_e4m3  -       off     -  "));
+  EXPECT_THAT(run.out, HasSubstr("\nmxint4   mxfp8_e4m3  floor   off     -  "));
+  EXPECT_THAT(run.out, HasSubstr("\nmxint4   mxfp8_e4m3  floor   all     residual, values 5/5  "));
+  EXPECT_EQ(std::ranges::count(run.out, '\n'), 4);
+}
+
 TEST_F(EvalCommand, BadInputIsOneErrorAndStatusTwo) {
   const auto refusal = [this](std::vector<std::string> arguments) {
     const auto run = eval(std::move(arguments));
@@ -63,6 +73,7 @@ TEST_F(EvalCommand, BadInputIsOneErrorAndStatusTwo) {
   EXPECT_THAT(refusal({"--window", "8", "--stride", "9"}), HasSubstr("leaves tokens between"));
   EXPECT_THAT(refusal({"--weights", "bf61"}), HasSubstr("bf16"));
   EXPECT_THAT(refusal({"--scales", "best"}), HasSubstr("best"));
+  EXPECT_THAT(refusal({"--rotate", "some"}), HasSubstr("some"));
   EXPECT_TRUE(write_text(text_, ""));
   EXPECT_THAT(refusal({}), HasSubstr("nothing to score"));
 }

@@ -20,6 +20,11 @@ Result<Bytes> read_tokenizer(const ModelOptions& options, const Model& model) {
   return read_file(options.tokenizer);
 }
 
+TurnRule turn_rule(std::string_view name) {
+  if (name == "auto") return TurnRule::Auto;
+  return name == "all" ? TurnRule::All : TurnRule::Off;
+}
+
 Result<Image> compile_model(const ModelOptions& options, const Context& context,
                             const ImageRequest& request) {
   auto settings = resolve_settings(options.machine, context);
@@ -52,6 +57,7 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context,
                   .schedule = !options.keep_order,
                   .sequences = options.sequences,
                   .scales = options.scales == "search" ? ScaleRule::LeastError : ScaleRule::Floor,
+                  .rotate = turn_rule(options.rotate),
                   .contents = request.contents,
                   .packing = {.folder = request.folder,
                               .interrupted = &interrupted(),
@@ -62,8 +68,8 @@ Result<Image> compile_model(const ModelOptions& options, const Context& context,
 
 Result<Image> open_image(const ModelOptions& options) {
   if (options.machine.named() || !options.tokenizer.empty() || !options.scales.empty() ||
-      options.random_weights || options.positions != 0 || options.block != 0 ||
-      options.layers != 0 || options.keep_order) {
+      !options.rotate.empty() || options.random_weights || options.positions != 0 ||
+      options.block != 0 || options.layers != 0 || options.keep_order) {
     return fail_with_hint(
         ErrorCode::Usage,
         fmt::format("{} is an image, with settings and a tokenizer of its own", options.model),
@@ -116,6 +122,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Scales of quantised weights: floor (default), as the machine stores, or search, "
                   "those of least error")
       ->check(CLI::IsMember({"floor", "search"}))
+      ->type_name("RULE");
+  command
+      .add_option("--rotate", options.rotate,
+                  "Hadamard rotations folded into MX weights: off (default), auto, where their "
+                  "error falls, or all")
+      ->check(CLI::IsMember({"off", "auto", "all"}))
       ->type_name("RULE");
 }
 

@@ -23,11 +23,12 @@ struct ModelOptions {
   std::uint32_t layers = 0;     // the first so many of the model's; 0: all
   bool keep_order = false;      // of instructions, as the kernels emit them
   std::string scales;           // how weights are quantised: floor (empty: the same) or search
+  std::string rotate;           // what is turned for it: off (empty: the same), auto or all
 };
 
-/// MODEL --tokenizer --random-weights --no-schedule --scales and the machine options.
+/// MODEL --tokenizer --random-weights --no-schedule --scales --rotate and the machine options.
 void add_model_options(CLI::App& command, ModelOptions& options);
-/// The same without --scales, for a command with an option of that name.
+/// The same without --scales and --rotate, for a command with options of these names.
 void add_model_and_machine_options(CLI::App& command, ModelOptions& options);
 
 /// How much of an image is wanted, and where.

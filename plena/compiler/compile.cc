@@ -365,11 +365,19 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
 
 Result<Image> compile(const Model& model, const CompileOptions& options) {
   constexpr std::uint32_t kFineEnough = 8;  // bits of a weight, for gains to be folded in
-  auto graph =
-      model_graph(model, {.fold_gains = options.settings.hbm_m_weight_type.width() >= kFineEnough});
+  if (auto checked = check_options(options); !checked) return tl::unexpected(checked.error());
+  const auto turns =
+      choose_turns(model, options.settings, options.scales, options.rotate,
+                   {.fold_gains = options.settings.hbm_m_weight_type.width() >= kFineEnough});
+  if (!turns) return tl::unexpected(turns.error());
+  auto graph = model_graph(model, turns->graph);
   if (!graph) return forward_error(graph);
   if (options.context != 0) graph->context = std::min(graph->context, options.context);
-  return compile(*graph, options);
+  auto image = compile(*graph, options);
+  if (!image) return image;
+  image->turned = summary(*turns);
+  image->plan = describe(*turns) + image->plan;
+  return image;
 }
 
 }  // namespace plena

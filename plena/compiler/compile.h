@@ -8,6 +8,7 @@
 #include "plena/compiler/graph.h"
 #include "plena/compiler/hbm_packer.h"
 #include "plena/compiler/image.h"
+#include "plena/compiler/turn_choice.h"
 #include "plena/config/settings.h"
 #include "plena/isa/dialect.h"
 #include "plena/model/model.h"
@@ -25,6 +26,7 @@ struct CompileOptions {
   bool schedule = true;                 // the program; the results are the same without
   std::uint32_t sequences = 1;          // to be decoded side by side
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
+  TurnRule rotate = TurnRule::Off;      // of a model's vectors, for the sake of those scales
   bool contents = true;  // false: the image's HBM stays empty, for who wants to see the program
   PackOptions packing;
 };

@@ -35,6 +35,7 @@ void Embedding::read_row(std::uint64_t row, std::span<float> to) const {
   const double sum = centred ? std::accumulate(to.begin(), to.end(), 0.0) : 0.0;
   const auto mean = static_cast<float>(sum / static_cast<double>(to.size()));
   for (float& value : to) value = scale * (value - mean);
+  turn.turn(to);
 }
 
 }  // namespace plena

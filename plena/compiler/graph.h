@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plena/base/error.h"
+#include "plena/compiler/hadamard.h"
 #include "plena/compiler/tiling.h"
 #include "plena/model/model.h"
 
@@ -57,12 +58,15 @@ enum class MatrixRole : std::uint8_t {
 };
 std::string_view matrix_role_name(MatrixRole role);
 
-/// A matrix as the compiler reads it: y = factor * (W - centre) (input_gain x).
+/// A matrix as the compiler reads it: y = factor * (W - centre) (input_gain x), for x and y that
+/// are turned or not.
 struct Matrix {
   Tensor weight;                                         // [rows, columns]
   std::shared_ptr<const std::vector<float>> input_gain;  // [columns]; null: 1
   float factor = 1.0F;
   std::vector<float> centre;  // [columns], subtracted from every row; empty: 0
+  Hadamard input_turn;        // of x, behind the gain
+  Hadamard output_turn;       // of y; its blocks divide the rows of an output tile
 };
 
 struct MatrixUse {
@@ -204,6 +208,7 @@ struct Embedding {
   Tensor table;  // [rows, dim]
   float scale = 1;
   bool centred = false;  // every row less its mean
+  Hadamard turn;         // of the residual stream
 
   /// Row `row` as the residual stream takes it.
   void read_row(std::uint64_t row, std::span<float> to) const;

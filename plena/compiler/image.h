@@ -104,6 +104,7 @@ struct Image {
   Manifest manifest;
   std::string graph;   // the operator graph as text, of an image just compiled
   std::string plan;    // tiles and memory likewise
+  std::string turned;  // what Hadamard rotations turn, in a few words; likewise
   Contents tokenizer;  // the tokenizer's file, so that an image stands alone
 };
 

@@ -66,11 +66,17 @@ Vector gain_of(const Norm& norm) {
   return scaled(norm.weight, std::sqrt(static_cast<float>(norm.weight.columns())));
 }
 
+struct Turns {
+  Hadamard inputs;
+  Hadamard outputs;
+};
+
 // A linear map behind a folded norm or behind none.
 class FoldedLinear {
  public:
-  FoldedLinear(const Linear& linear, const FoldedNorm* norm, float factor, bool centred)
-      : linear_(linear), norm_(norm), factor_(factor), centred_(centred) {}
+  FoldedLinear(const Linear& linear, const FoldedNorm* norm, float factor, bool centred,
+               Turns turns = {})
+      : linear_(linear), norm_(norm), factor_(factor), centred_(centred), turns_(turns) {}
 
   [[nodiscard]] Matrix matrix() const {
     Matrix matrix;
@@ -78,6 +84,8 @@ class FoldedLinear {
     if (norm_ != nullptr) matrix.input_gain = norm_->gain;
     matrix.factor = factor_;
     if (centred_) matrix.centre = column_means(linear_.weight);
+    matrix.input_turn = turns_.inputs;
+    matrix.output_turn = turns_.outputs;
     return matrix;
   }
 
@@ -95,6 +103,7 @@ class FoldedLinear {
     }
     if (centred_) subtract_mean(values);
     for (float& value : values) value *= factor_;
+    turns_.outputs.turn(values);
     return values;
   }
 
@@ -103,12 +112,19 @@ class FoldedLinear {
   const FoldedNorm* norm_;
   float factor_;
   bool centred_;
+  Turns turns_;
 };
 
 Vector joined(std::initializer_list<Vector> parts) {
   Vector all;
   for (const Vector& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
+}
+
+bool has_branch_norms(const Model& model) {
+  return std::ranges::any_of(model.layers, [](const LayerWeights& layer) {
+    return layer.post_attention_norm || layer.post_ffn_norm;
+  });
 }
 
 // Values that all layers share.
@@ -120,8 +136,13 @@ struct SharedValues {
 // Builds one layer: operators of its kind and tensors, side by side.
 class LayerBuilder {
  public:
-  LayerBuilder(const Model& model, const SharedValues& values, const GraphOptions& options)
-      : model_(model), config_(model.config), values_(values), options_(options) {}
+  LayerBuilder(const Model& model, const SharedValues& values, const GraphOptions& options,
+               Hadamard value_turn)
+      : model_(model),
+        config_(model.config),
+        values_(values),
+        options_(options),
+        value_turn_(value_turn) {}
 
   Status add_layer(const LayerWeights& weights, const LayerConfig& config) {
     if (auto known = check(weights); !known) return known;
@@ -135,7 +156,7 @@ class LayerBuilder {
   void add_ending() {
     const FoldedNorm norm = add_norm(model_.final_norm, "final norm");
     const float cap = config_.logit_cap;
-    const FoldedLinear output(model_.output, &norm, cap == 0 ? 1.0F : 2.0F / cap, false);
+    const FoldedLinear output = reader(model_.output, norm, cap == 0 ? 1.0F : 2.0F / cap);
     add_product(values_.normed, values_.logits, false,
                 {{MatrixRole::Logits, Layout::Dense, config_.vocab}}, {output});
     if (cap != 0) kind.operators.emplace_back(SoftCapOp{values_.logits, cap});
@@ -146,6 +167,16 @@ class LayerBuilder {
 
  private:
   [[nodiscard]] bool centred() const { return config_.norm == NormKind::Layer; }
+
+  // A map of the residual stream, behind its norm.
+  [[nodiscard]] FoldedLinear reader(const Linear& linear, const FoldedNorm& norm,
+                                    float factor = 1.0F, Hadamard outputs = {}) const {
+    return {linear, &norm, factor, false, {options_.residual, outputs}};
+  }
+  // A map whose outputs join the residual stream.
+  [[nodiscard]] FoldedLinear writer(const Linear& linear, Hadamard inputs = {}) const {
+    return {linear, nullptr, 1.0F, centred(), {inputs, options_.residual}};
+  }
 
   [[nodiscard]] Status check(const LayerWeights& weights) const {
     const bool others =
@@ -168,7 +199,7 @@ class LayerBuilder {
               .epsilon = static_cast<float>(config_.hidden) * config_.norm_epsilon};
     FoldedNorm folded{nullptr, norm.bias ? norm.bias.values() : Vector{}};
     Vector gain = gain_of(norm);
-    if (options_.fold_gains) {
+    if (options_.fold_gains || options_.residual) {
       folded.gain = std::make_shared<const Vector>(std::move(gain));
     } else {
       op.gain = add_vector(std::move(name), Layout::Dense, config_.hidden, std::move(gain));
@@ -230,13 +261,12 @@ class LayerBuilder {
   void add_attention(const LayerWeights& weights, const LayerConfig& config) {
     const FoldedNorm norm = add_norm(weights.attention_norm, "norm before attention");
     const float scale = query_scale();
-    add_product(
-        values_.normed, values_.qkv, false,
-        {{MatrixRole::Query, Layout::Queries, 0},
-         {MatrixRole::Key, Layout::Keys, 0},
-         {MatrixRole::Value, Layout::Values, 0}},
-        {FoldedLinear(weights.q, &norm, weights.q_norm ? 1.0F : scale, false),
-         FoldedLinear(weights.k, &norm, 1.0F, false), FoldedLinear(weights.v, &norm, 1.0F, false)});
+    add_product(values_.normed, values_.qkv, false,
+                {{MatrixRole::Query, Layout::Queries, 0},
+                 {MatrixRole::Key, Layout::Keys, 0},
+                 {MatrixRole::Value, Layout::Values, 0}},
+                {reader(weights.q, norm, weights.q_norm ? 1.0F : scale), reader(weights.k, norm),
+                 reader(weights.v, norm, 1.0F, value_turn_)});
     add_head_norm(weights.q_norm, HeadPart::Queries, scale);
     add_head_norm(weights.k_norm, HeadPart::Keys, 1.0F);
     if (!config_.rotary.empty()) kind.operators.emplace_back(RotateOp{values_.qkv, config.rotary});
@@ -250,7 +280,7 @@ class LayerBuilder {
     add_product(values_.attention, branch_target(weights.post_attention_norm),
                 !weights.post_attention_norm,
                 {{MatrixRole::AttentionOutput, Layout::Dense, config_.hidden}},
-                {FoldedLinear(weights.o, nullptr, 1.0F, centred())});
+                {writer(weights.o, value_turn_)});
     end_branch(weights.post_attention_norm, "norm behind attention");
   }
 
@@ -263,10 +293,10 @@ class LayerBuilder {
 
   // Matrices of one feed-forward network; its bias of gate and up, or empty.
   Vector add_up(const FeedForwardWeights& ffn, const FoldedNorm& norm) {
-    const FoldedLinear up(ffn.up, &norm, gate_factor(), false);
+    const FoldedLinear up = reader(ffn.up, norm, gate_factor());
     layer.matrices[MatrixRole::Up].push_back(up.matrix());
     if (!config_.gated) return up.biased() ? up.bias() : Vector{};
-    const FoldedLinear gate(ffn.gate, &norm, gate_factor(), false);
+    const FoldedLinear gate = reader(ffn.gate, norm, gate_factor());
     layer.matrices[MatrixRole::Gate].push_back(gate.matrix());
     return up.biased() || gate.biased() ? joined({gate.bias(), up.bias()}) : Vector{};
   }
@@ -286,8 +316,7 @@ class LayerBuilder {
     }
     kind.operators.emplace_back(op);
     add_product(values_.hidden, branch_target(weights.post_ffn_norm), !weights.post_ffn_norm,
-                {{MatrixRole::Down, Layout::Dense, config_.hidden}},
-                {FoldedLinear(weights.ffn.down, nullptr, 1.0F, centred())});
+                {{MatrixRole::Down, Layout::Dense, config_.hidden}}, {writer(weights.ffn.down)});
     end_branch(weights.post_ffn_norm, "norm behind feed-forward");
   }
 
@@ -297,7 +326,7 @@ class LayerBuilder {
     if (!policy) return tl::unexpected(policy.error());
     add_product(values_.normed, values_.router, false,
                 {{MatrixRole::Router, Layout::Dense, policy->lanes}},
-                {FoldedLinear(weights.router, &norm, 1.0F, false)});
+                {reader(weights.router, norm)});
     ExpertsOp op{.logits = values_.router,
                  .to = branch_target(weights.post_ffn_norm),
                  .add = !weights.post_ffn_norm,
@@ -319,7 +348,7 @@ class LayerBuilder {
 
   // Vectors of an expert are all there or none is.
   void add_expert(const FeedForwardWeights& expert, const FoldedNorm& norm, ExpertsOp& op) {
-    const FoldedLinear down(expert.down, nullptr, 1.0F, centred());
+    const FoldedLinear down = writer(expert.down);
     const bool first = layer.matrices[MatrixRole::Down].empty();
     Vector up_bias = add_up(expert, norm);
     layer.matrices[MatrixRole::Down].push_back(down.matrix());
@@ -341,6 +370,7 @@ class LayerBuilder {
   const ModelConfig& config_;
   const SharedValues& values_;
   const GraphOptions& options_;
+  Hadamard value_turn_;
 };
 
 class GraphBuilder {
@@ -353,13 +383,14 @@ class GraphBuilder {
     describe_model();
     add_values();
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      LayerBuilder builder(model_, values_, options_);
+      const Hadamard values = options_.values.empty() ? Hadamard{} : options_.values[i];
+      LayerBuilder builder(model_, values_, options_, values);
       auto added = builder.add_layer(model_.layers[i], config_.layers[i]);
       if (!added) return tl::unexpected(added.error());
       builder.layer.kind = kind_of(std::move(builder.kind));
       graph_.layers.push_back(std::move(builder.layer));
     }
-    LayerBuilder ending(model_, values_, options_);
+    LayerBuilder ending(model_, values_, options_, {});
     ending.add_ending();
     graph_.ending = std::move(ending.kind);
     graph_.ending_tensors = std::move(ending.layer);
@@ -371,6 +402,10 @@ class GraphBuilder {
     if (config_.layers.size() != model_.layers.size()) {
       return fail(ErrorCode::Unsupported, "{} layers described, {} with weights",
                   config_.layers.size(), model_.layers.size());
+    }
+    if (options_.residual && !can_turn_residual(model_)) {
+      return fail(ErrorCode::Unsupported,
+                  "a residual stream behind norms of its branches does not turn");
     }
     for (const RotaryTable& table : config_.rotary) {
       if (table.inverse_frequency.size() == config_.rotary[0].inverse_frequency.size()) continue;
@@ -395,8 +430,10 @@ class GraphBuilder {
                                      config_.pairing == RotaryPairing::Halves);
     graph_.rotary = config_.rotary;
     const bool centred = config_.norm == NormKind::Layer;
-    graph_.tokens = {model_.embedding, config_.embedding_scale, centred};
-    if (model_.positions) graph_.positions = Embedding{model_.positions, 1.0F, centred};
+    graph_.tokens = {model_.embedding, config_.embedding_scale, centred, options_.residual};
+    if (model_.positions) {
+      graph_.positions = Embedding{model_.positions, 1.0F, centred, options_.residual};
+    }
   }
 
   ValueId add_value(std::string name, Layout layout, std::uint32_t width) {
@@ -408,9 +445,7 @@ class GraphBuilder {
     const std::uint32_t width = config_.hidden;
     const bool experts = std::ranges::any_of(config_.layers, &LayerConfig::experts);
     const bool dense = !std::ranges::all_of(config_.layers, &LayerConfig::experts);
-    const bool posts = std::ranges::any_of(model_.layers, [](const LayerWeights& layer) {
-      return layer.post_attention_norm || layer.post_ffn_norm;
-    });
+    const bool posts = has_branch_norms(model_);
     values_.residual = add_value("residual", Layout::Dense, width);
     values_.normed = add_value("normed", Layout::Dense, width);
     if (posts) values_.branch = add_value("branch", Layout::Dense, width);
@@ -444,6 +479,10 @@ class GraphBuilder {
 };
 
 }  // namespace
+
+bool can_turn_residual(const Model& model) {
+  return !has_branch_norms(model);
+}
 
 Result<Graph> model_graph(const Model& model, const GraphOptions& options) {
   return GraphBuilder(model, options).build();

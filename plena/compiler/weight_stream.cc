@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kEncodeChunk = 1 << 16;  // values quantised at a time
 
-// The rows of W that one output tile holds, gained and centred.
+// The rows of W that one output tile holds: centred, turned and gained.
 class OutputTile {
  public:
   OutputTile(const PackedProduct& product, std::uint32_t mlen)
@@ -17,22 +17,22 @@ class OutputTile {
         outputs_of_all_(product.outputs),
         mlen_(mlen),
         columns_(product.matrix.weight.columns()),
+        gains_(columns_, product.matrix.factor),
         rows_(std::size_t{mlen} * columns_),
-        row_(mlen) {}
+        row_(mlen) {
+    if (!matrix_.input_gain) return;
+    for (std::size_t i = 0; i < columns_; ++i) gains_[i] *= (*matrix_.input_gain)[i];
+  }
 
-  /// Reads what lies one after the other at once.
   void read(std::size_t tile) {
     outputs_ = std::span(outputs_of_all_).subspan(tile * mlen_, mlen_);
-    for (std::size_t j = 0; j < mlen_;) {
-      if (!is_row(outputs_[j])) {
-        ++j;
-        continue;
-      }
-      std::size_t run = 1;
-      while (j + run < mlen_ && outputs_[j + run] == outputs_[j] + run && is_row(outputs_[j + run]))
-        ++run;
-      matrix_.weight.read_rows(outputs_[j], std::span(rows_).subspan(j * columns_, run * columns_));
-      j += run;
+    if (matrix_.output_turn) {
+      read_turned_blocks();
+    } else {
+      read_runs();
+    }
+    for (std::size_t j = 0; j < mlen_; ++j) {
+      if (is_row(outputs_[j])) prepare(std::span(rows_).subspan(j * columns_, columns_));
     }
   }
 
@@ -42,25 +42,65 @@ class OutputTile {
     if (!is_row(outputs_[j])) return row_;
     const float* const w = rows_.data() + j * columns_;
     for (std::size_t k = 0; k < mlen_; ++k) {
-      if (inputs[k] >= columns_) continue;
-      const float centre = matrix_.centre.empty() ? 0.0F : matrix_.centre[inputs[k]];
-      row_[k] = gain(inputs[k]) * (w[inputs[k]] - centre);
+      if (inputs[k] < columns_) row_[k] = w[inputs[k]];
     }
     return row_;
   }
 
  private:
   [[nodiscard]] bool is_row(std::uint32_t output) const { return output < matrix_.weight.rows(); }
-  [[nodiscard]] float gain(std::uint32_t input) const {
-    return matrix_.factor * (matrix_.input_gain ? (*matrix_.input_gain)[input] : 1.0F);
+
+  // Reads what lies one after the other at once.
+  void read_runs() {
+    for (std::size_t j = 0; j < mlen_;) {
+      if (!is_row(outputs_[j])) {
+        ++j;
+        continue;
+      }
+      std::size_t run = 1;
+      while (j + run < mlen_ && outputs_[j + run] == outputs_[j] + run && is_row(outputs_[j + run]))
+        ++run;
+      read_centred(outputs_[j], std::span(rows_).subspan(j * columns_, run * columns_));
+      j += run;
+    }
+  }
+
+  // A turned row is a sum of all rows of its block. Lanes mostly take a block in order.
+  void read_turned_blocks() {
+    const std::uint32_t rows = matrix_.output_turn.block;
+    std::vector<float> block(rows * columns_);
+    std::uint32_t in_hand = kPadding;
+    for (std::size_t j = 0; j < mlen_; ++j) {
+      if (!is_row(outputs_[j])) continue;
+      const std::uint32_t first = outputs_[j] / rows * rows;
+      if (first != in_hand) {
+        read_centred(first, block);
+        matrix_.output_turn.turn_columns(block, columns_);
+        in_hand = first;
+      }
+      const auto row = std::span(block).subspan((outputs_[j] - first) * columns_, columns_);
+      std::ranges::copy(row, rows_.begin() + static_cast<std::ptrdiff_t>(j * columns_));
+    }
+  }
+
+  void read_centred(std::uint32_t first, std::span<float> rows) const {
+    matrix_.weight.read_rows(first, rows);
+    if (matrix_.centre.empty()) return;
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] -= matrix_.centre[i % columns_];
+  }
+
+  void prepare(std::span<float> row) const {
+    for (std::size_t i = 0; i < columns_; ++i) row[i] *= gains_[i];
+    matrix_.input_turn.turn(row);
   }
 
   const Matrix& matrix_;
   const LaneMap& outputs_of_all_;
   std::size_t mlen_;
   std::size_t columns_;
-  std::vector<float> rows_;  // [mlen, columns]
-  std::vector<float> row_;   // [mlen]
+  std::vector<float> gains_;  // [columns]
+  std::vector<float> rows_;   // [mlen, columns]
+  std::vector<float> row_;    // [mlen]
   std::span<const std::uint32_t> outputs_;
 };
 

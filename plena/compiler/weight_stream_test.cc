@@ -43,6 +43,27 @@ TEST(AppendTiles, FoldsGainAndFactorIntoTheColumns) {
   EXPECT_THAT(decoded(std::move(stream).finish(), fp32, 4), ElementsAre(-10, -200, -30, -400));
 }
 
+// T = [[1, 1], [1, -1]] / sqrt(2) behind signs: T W T^T has W's rows and columns turned.
+TEST(AppendTiles, TurnsInputsBehindTheGainAndOutputs) {
+  const std::vector<float> w = {1, 2, 3, 4};
+  const Hadamard turn{2};
+  const Matrix matrix{
+      .weight = Tensor::f32(w, 2, 2),
+      .input_gain = std::make_shared<const std::vector<float>>(std::vector<float>{10, 100}),
+      .input_turn = turn,
+      .output_turn = turn};
+  const LaneMap lanes = dense_lanes(2, 2);
+  const DataType fp32 = DataType::plain(kFp32);
+  Quantiser stream(fp32);
+  append_tiles(stream, {matrix, lanes, lanes}, 2);
+  std::vector<float> expected = {10, 200, 30, 400};
+  turn.turn(std::span(expected).first(2));
+  turn.turn(std::span(expected).last(2));
+  turn.turn_columns(expected, 2);
+  const auto actual = decoded(std::move(stream).finish(), fp32, 4);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(actual[i], expected[i], 1e-4F) << i;
+}
+
 // Blocks may be longer than what is appended at a time; the result is that of one long row.
 TEST(Quantiser, CarriesBlocksOverFromOneAppendToTheNext) {
   const DataType type = DataType::mx(kE2M1, 32);

@@ -8,6 +8,7 @@
 #include "plena/base/npy.h"
 #include "plena/base/shared_data.h"
 #include "plena/compiler/compile.h"
+#include "plena/compiler/model_graph.h"
 #include "plena/config/testing/typed_settings.h"
 #include "plena/model/open_model.h"
 #include "plena/model/testing/forward_pass.h"
@@ -120,6 +121,31 @@ TEST_P(NarrowFamilies, InBf16PickNearlyAllOfTheReferenceTokens) {
   EXPECT_LT(agreement.margin_where_parted, 0.3F);
 }
 
+// All that can be turned by Hadamard rotations, folded into the weights.
+Session make_turned_session(const Model& model, const Settings& settings) {
+  GraphOptions options;
+  if (can_turn_residual(model)) {
+    options.residual = widest_hadamard(model.config.hidden, settings.mlen);
+    EXPECT_TRUE(options.residual);
+  }
+  options.values.assign(model.layers.size(),
+                        widest_hadamard(model.config.head_dim, settings.mlen));
+  EXPECT_TRUE(options.values.front());
+  const auto image = compile(model_graph(model, options).value(), {.settings = settings});
+  EXPECT_TRUE(image) << (image ? "" : image.error().render());
+  return Session::create(image.value()).value();
+}
+
+TEST_P(Families, TurnedInFp32GiveTheReferenceLogits) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of(GetParam())).value();
+  const auto reference = load_reference(folder_of(GetParam()));
+  auto session = make_turned_session(model, settings_of(testing::kPlainFp32));
+  const Agreement agreement = compare(session, reference.all(), reference.logits);
+  EXPECT_LT(agreement.worst, kFp32Tolerance);
+  EXPECT_EQ(agreement.parted, 0);
+}
+
 std::string test_name(const ::testing::TestParamInfo<const char*>& test) {
   std::string name = test.param;
   std::erase(name, '-');
@@ -205,6 +231,18 @@ TEST(GptNanoSort, InFp32GivesTheLogitsOfTheForwardPass) {
       open_model(shared_data() + "/models/gpt-nano-sort/gpt-nano-sort-model.json").value();
   const Ids ids = {0, 0, 2, 1, 0, 1, 0, 0, 0, 1, 1};
   auto session = make_session(model, settings_of(testing::kPlainFp32), {});
+  const Agreement agreement = compare(session, ids, testing::forward_logits(model, ids));
+  EXPECT_LT(agreement.worst, kFp32Tolerance);
+  EXPECT_EQ(agreement.parted, 0);
+}
+
+// Its rows are centred before they are turned.
+TEST(GptNanoSort, TurnedInFp32GivesTheLogitsOfTheForwardPass) {
+  PLENA_NEEDS_SHARED();
+  const auto model =
+      open_model(shared_data() + "/models/gpt-nano-sort/gpt-nano-sort-model.json").value();
+  const Ids ids = {0, 0, 2, 1, 0, 1, 0, 0, 0, 1, 1};
+  auto session = make_turned_session(model, settings_of(testing::kPlainFp32));
   const Agreement agreement = compare(session, ids, testing::forward_logits(model, ids));
   EXPECT_LT(agreement.worst, kFp32Tolerance);
   EXPECT_EQ(agreement.parted, 0);
