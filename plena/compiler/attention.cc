@@ -36,16 +36,16 @@ void start_tiles(const KernelContext& context) {
   keep(context, kZeroGp, context.plan.queries_at);
 }
 
-void load_cache(const CacheTiles& cache) {
+void load_cache(const AttentionTile& tile) {
+  const CacheTiles& cache = tile.cache;
   if (!cache.resident()) return;
-  if (cache.loads_early()) {
-    cache.load_newest();
-  } else {
-    cache.load();
-  }
+  if (!cache.loads_early()) return cache.load();
+  cache.load_newest();
+  if (cache.loads_ahead() && !slots_overlap(tile)) cache.load_older_of_next();
 }
 
 void emit_tile(const AttentionTile& tile) {
+  if (slots_overlap(tile)) return emit_overlapped_slots(tile);
   if (ScoreMaxima::serve(tile)) {
     const ScoreMaxima maxima(tile);
     emit_scores(tile, &maxima);
@@ -67,6 +67,31 @@ void emit_early_cache_load(const KernelContext& context, const AttentionOp& op) 
   if (cache.loads_early()) cache.load_older();
 }
 
+const AttentionOp* cache_load_ahead(const KernelContext& context) {
+  constexpr std::uint64_t kMostBytes = 4;  // of an element
+  const MemoryPlan& plan = context.plan;
+  const std::uint64_t layer = context.tiled.cache_regions() * plan.cache_stride * kMostBytes;
+  // The last layer loads what lies behind its own cache: that much memory must be there.
+  if (plan.other_half.count == 0 || 2 * layer > plan.hbm.capacity() - plan.hbm.used())
+    return nullptr;
+  const AttentionOp* first = nullptr;
+  for (const LayerKind& kind : context.tiled.graph->kinds) {
+    const AttentionOp* of_kind = nullptr;
+    for (const Operator& op : kind.operators) {
+      if (const auto* attention = std::get_if<AttentionOp>(&op)) of_kind = attention;
+    }
+    if (of_kind == nullptr || !CacheTiles(context, *of_kind).loads_early()) return nullptr;
+    if (first != nullptr && first->window != of_kind->window) return nullptr;
+    if (first == nullptr) first = of_kind;
+  }
+  return first;
+}
+
+void emit_first_cache_load(const KernelContext& context) {
+  keep(context, kZeroGp, context.plan.cache_half);
+  CacheTiles(context, *context.pipeline.cache_ahead).load_older();
+}
+
 void emit_attention(const KernelContext& context, const AttentionOp& op) {
   emit_cache_append(context, op.qkv);
   const RegionScope region(context.emitter, "attention");
@@ -75,9 +100,11 @@ void emit_attention(const KernelContext& context, const AttentionOp& op) {
   if (layout.tiles > 1) start_tiles(context);
   Loop tiles(context.emitter, layout.tiles, "tiles of K lanes");
   const CacheTiles cache(context, op);
-  load_cache(cache);
-  emit_tile({context, op, cache});
+  const AttentionTile tile{context, op, cache};
+  load_cache(tile);
+  emit_tile(tile);
   if (op.sinks) advance_kept(context, plan.sinks_at, layout.heads_per_tile());
+  if (cache.loads_ahead()) cache.change_halves();
   if (layout.tiles == 1) return;
   advance_kept(context, plan.keys_at, layout.span * plan.cache_stride);
   advance_kept(context, plan.queries_at,

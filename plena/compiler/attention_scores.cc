@@ -3,11 +3,26 @@
 
 #include <algorithm>
 
+#include "plena/compiler/attention_sweeps.h"
 #include "plena/compiler/score_maxima.h"
 
 namespace plena {
 
 namespace {
+
+// A query's row into the rows of its slot's heads, all groups of it.
+void isolate_groups(const AttentionTile& tile, Gp head, Gp query, Gp selector) {
+  const KernelContext& context = tile.context;
+  Emitter& e = context.emitter;
+  const std::uint64_t groups = tile.layout().groups;
+  unroll(e, groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e.emit(Op::V_MUL_VV, {head, query, selector, kAllLanes});
+      e.advance(head, tile.vlen());
+      step(context, query, tile.vlen(), groups);
+    }
+  });
+}
 
 class Scores {
  public:
@@ -19,7 +34,7 @@ class Scores {
         layout_(tile.layout()) {}
 
   void emit() const {
-    if (tile_.shared_rows()) isolate_queries();
+    if (tile_.shared_rows()) emit_isolated_queries(tile_);
     HeldGp score(e_, "scores");
     compute(score);
     if (tile_.op.score_cap != 0) cap();
@@ -27,36 +42,6 @@ class Scores {
   }
 
  private:
-  // heads[slot][group] = query row of the group, in the lanes of the slot only.
-  void isolate_queries() const {
-    e_.comment("each head's query alone in a row");
-    HeldGp head(e_, "head");
-    HeldGp query(e_, "query");
-    HeldGp selector(e_, "selector");
-    const std::uint64_t groups = layout_.groups;
-    e_.set(head, context_.row(context_.plan.heads), "queries head by head");
-    e_.set(selector, context_.row(context_.plan.selectors, 1), "slot selectors");
-    if (groups == 1) tile_.set_rows(query, tile_.op.qkv, 0, "query row");
-    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / groups);
-    unroll(e_, layout_.slots, most, "slots", [&](std::uint64_t copies, bool) {
-      for (std::uint64_t slot = 0; slot < copies; ++slot) {
-        if (groups > 1) tile_.set_rows(query, tile_.op.qkv, 0, "query rows");
-        isolate_groups(head, query, selector);
-        e_.advance(selector, tile_.vlen());
-      }
-    });
-  }
-
-  void isolate_groups(Gp head, Gp query, Gp selector) const {
-    unroll(e_, layout_.groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
-      for (std::uint64_t i = 0; i < copies; ++i) {
-        e_.emit(Op::V_MUL_VV, {head, query, selector, kAllLanes});
-        e_.advance(head, tile_.vlen());
-        step(context_, query, tile_.vlen(), layout_.groups);
-      }
-    });
-  }
-
   // Leaves in `score` how far the scores of the newest tile are behind the first.
   void compute(Gp score) const {
     e_.comment("scores of every tile of positions in sight");
@@ -196,6 +181,27 @@ class Scores {
 };
 
 }  // namespace
+
+void emit_isolated_queries(const AttentionTile& tile) {
+  const KernelContext& context = tile.context;
+  Emitter& e = context.emitter;
+  e.comment("each head's query alone in a row");
+  HeldGp head(e, "head");
+  HeldGp query(e, "query");
+  HeldGp selector(e, "selector");
+  const std::uint64_t groups = tile.layout().groups;
+  e.set(head, context.row(context.plan.heads), "queries head by head");
+  e.set(selector, context.row(context.plan.selectors, 1), "slot selectors");
+  if (groups == 1) tile.set_rows(query, tile.op.qkv, 0, "query row");
+  const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / groups);
+  unroll(e, tile.layout().slots, most, "slots", [&](std::uint64_t copies, bool) {
+    for (std::uint64_t slot = 0; slot < copies; ++slot) {
+      if (groups > 1) tile.set_rows(query, tile.op.qkv, 0, "query rows");
+      isolate_groups(tile, head, query, selector);
+      e.advance(selector, tile.vlen());
+    }
+  });
+}
 
 void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima) {
   Scores(tile, maxima).emit();

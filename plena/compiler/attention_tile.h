@@ -36,6 +36,14 @@ struct AttentionTile {
 
 class ScoreMaxima;
 
+/// Whether emit_overlapped_slots() can stand for all that follows: heads share rows, K and V are in
+/// Matrix SRAM as a whole, and all scores count as they come.
+bool slots_overlap(const AttentionTile& tile);
+
+/// The attention's rows of this tile, slot by slot: while the array makes the scores of one, those
+/// of the slot before find their maximum and those of the slot before that become weights.
+void emit_overlapped_slots(const AttentionTile& tile);
+
 /// scores[tile][head] = q k of the positions in sight, masked; last_scores = how far those of the
 /// newest tile are behind the first. `maxima`, where there are any, are found on the way.
 void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima);

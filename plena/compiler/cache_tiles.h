@@ -12,6 +12,9 @@
 namespace plena {
 
 /// One tile of K lanes: its regions of the cache.
+///
+/// Where the pipeline says that layers load ahead, there are two halves of resident tiles: one in
+/// use, and one that the next layer's older tiles come into meanwhile.
 class CacheTiles {
  public:
   CacheTiles(const KernelContext& context, const AttentionOp& op)
@@ -46,6 +49,11 @@ class CacheTiles {
   void load_older() const;
   void load_newest() const;
 
+  [[nodiscard]] bool loads_ahead() const { return context_.pipeline.cache_ahead != nullptr; }
+  /// The next layer's, into the other half. The last layer finds whatever lies behind its own.
+  void load_older_of_next() const;
+  void change_halves() const;
+
   /// from, last: the first and the last tile in sight, of the tiles at `place` in Matrix SRAM.
   void set_resident_sweep(Gp from, Gp last, std::uint64_t place) const;
 
@@ -53,6 +61,7 @@ class CacheTiles {
   void set_region_sweep(Gp from, Gp last, std::uint64_t index) const;
 
  private:
+  friend class NextLayerTiles;
   [[nodiscard]] const WindowPlaces& window() const { return context_.plan.windows.at(op_.window); }
   [[nodiscard]] std::uint64_t newest_key(std::uint32_t row) const {
     return key_tiles() + (row + 1) * resident_stride() - tile_elements_;
@@ -65,7 +74,11 @@ class CacheTiles {
   void add_kept(Gp to, const Block& place) const;
   void subtract_kept(Gp to, const Block& place) const;
   void load_row(std::uint32_t row) const;
-  void load_older_row(std::uint32_t row) const;
+  void load_older_row(std::uint32_t row, bool of_next) const;
+  [[nodiscard]] std::uint64_t half_elements() const {
+    return (context_.plan.other_half.first - context_.plan.key_tiles.first) * tile_elements_;
+  }
+  void add_half(Gp to) const;
   void load_newest_row(std::uint32_t row) const;
   void load_tiles(Gp key, Gp last, Gp key_to) const;
 
@@ -74,6 +87,21 @@ class CacheTiles {
   const AttentionOp& op_;
   const HeadLayout& layout_;
   std::uint64_t tile_elements_;
+};
+
+/// The tiles of the next layer's K, or of its V, one after the other into the other half: all that
+/// are in sight, where heads take one row and there is no window.
+class NextLayerTiles {
+ public:
+  enum class Which : std::uint8_t { Keys, Values };
+  NextLayerTiles(const CacheTiles& cache, Which which);
+
+  void load_one() const;
+
+ private:
+  const CacheTiles& cache_;
+  HeldGp from_;
+  HeldGp to_;
 };
 
 }  // namespace plena

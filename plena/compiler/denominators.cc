@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plena/compiler/attention_tile.h"
+#include "plena/compiler/attention_sweeps.h"
 
 namespace plena {
 
@@ -14,43 +14,69 @@ std::uint64_t row_blocks(const AttentionTile& tile) {
   return (tile.layout().groups + blen - 1) / blen;
 }
 
-// group_sums[group] = the sums of its heads, in the first BLEN lanes of their slots. Rows of a
-// block beyond the groups are nobody's.
 void add_up_weights(const AttentionTile& tile) {
-  Emitter& e = tile.context.emitter;
-  const MemoryPlan& plan = tile.context.plan;
-  const HeadLayout& layout = tile.layout();
-  HeldGp ones(e, "ones");
-  HeldGp sums(e, "sums");
-  HeldGp weights(e, "weights");
-  HeldGp slot(e, "weights of the slot");
-  HeldGp span(e, "scores before the newest tile's");
-  HeldGp last(e, "weights of the newest tile");
-  e.set(ones, tile.context.tile(plan.ones), "ones");
-  load_kept(tile.context, span, plan.last_scores, "scores before the newest tile's");
   for (std::uint64_t block = 0; block < row_blocks(tile); ++block) {
-    const std::uint64_t first = block * tile.context.settings.blen;
-    e.set(sums, tile.context.row(plan.group_sums, first), "sums");
-    e.set(slot, tile.context.row(plan.scores, first), "weights of the first slot");
-    unroll(e, layout.slots, kMostCopies, "slots", [&](std::uint64_t copies, bool more) {
-      for (std::uint64_t i = 0; i < copies; ++i) {
-        e.copy(weights, slot);
-        e.emit(Op::S_ADD_INT, {last, slot, span});
-        {
-          SweepLoop tiles(e, weights, last, "tiles of positions");
-          e.emit(Op::M_MM, {ones, weights});
-          e.advance(weights, tile.score_stride());
-        }
-        e.emit(Op::M_MM_WO, {sums, i * layout.head_lanes});
-        e.advance(slot, layout.groups * tile.vlen());
-      }
-      if (more) e.advance(sums, copies * layout.head_lanes);
-    });
+    const WeightSums sums(tile, block * tile.context.settings.blen, 0);
+    unroll(tile.context.emitter, tile.layout().slots, kMostCopies, "slots",
+           [&](std::uint64_t copies, bool more) {
+             for (std::uint64_t i = 0; i < copies; ++i) sums.sweep(i);
+             if (more) sums.move_on(copies);
+           });
   }
 }
 
-// group_scales = group_sums, each sum in all lanes of its slot.
-void spread_sums(const AttentionTile& tile) {
+}  // namespace
+
+ScoreRows::ScoreRows(const AttentionTile& tile, std::uint64_t first, std::uint64_t count,
+                     std::string_view purpose)
+    : tile_(tile) {
+  Emitter& e = tile.context.emitter;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    rows_.emplace_back(e, purpose);
+    e.set(rows_.back(), (first + i) * tile.vlen(), purpose);
+  }
+}
+
+void ScoreRows::next_tile() const {
+  for (const HeldGp& row : rows_) tile_.context.emitter.advance(row, tile_.score_stride());
+}
+
+WeightSums::WeightSums(const AttentionTile& tile, std::uint64_t first, std::uint64_t slot)
+    : tile_(tile),
+      e_(tile.context.emitter),
+      ones_(e_, "ones"),
+      sums_(e_, "sums"),
+      slot_(e_, "weights of the slot"),
+      span_(e_, "scores before the newest tile's") {
+  const KernelContext& context = tile.context;
+  const MemoryPlan& plan = context.plan;
+  const HeadLayout& layout = tile.layout();
+  e_.set(ones_, context.tile(plan.ones), "ones");
+  load_kept(context, span_, plan.last_scores, "scores before the newest tile's");
+  e_.set(sums_, context.row(plan.group_sums, first) + slot * layout.head_lanes, "sums");
+  e_.set(slot_, context.row(plan.scores, slot * layout.groups + first), "weights of the slot");
+}
+
+void WeightSums::sweep(std::uint64_t i, const Rider& rider) const {
+  {
+    HeldGp weights(e_, "weights");
+    HeldGp last(e_, "weights of the newest tile");
+    e_.copy(weights, slot_);
+    e_.emit(Op::S_ADD_INT, {last, slot_, span_});
+    SweepLoop tiles(e_, weights, last, "tiles of positions");
+    e_.emit(Op::M_MM, {ones_, weights});
+    e_.advance(weights, tile_.score_stride());
+    if (rider) rider();
+  }
+  e_.emit(Op::M_MM_WO, {sums_, i * tile_.layout().head_lanes});
+  e_.advance(slot_, tile_.layout().groups * tile_.vlen());
+}
+
+void WeightSums::move_on(std::uint64_t slots) const {
+  e_.advance(sums_, slots * tile_.layout().head_lanes);
+}
+
+void emit_spread_sums(const AttentionTile& tile) {
   Emitter& e = tile.context.emitter;
   const MemoryPlan& plan = tile.context.plan;
   HeldGp sums(e, "sums");
@@ -69,8 +95,6 @@ void spread_sums(const AttentionTile& tile) {
   });
 }
 
-}  // namespace
-
 bool AttentionTile::sums_are_products() const {
   constexpr std::uint64_t kLoop = 4;  // instructions around a tile of positions
   constexpr std::uint64_t kRow = 3;   // cycles a row of scores takes otherwise
@@ -82,7 +106,7 @@ bool AttentionTile::sums_are_products() const {
 void emit_denominators(const AttentionTile& tile) {
   tile.context.emitter.comment("sums of the weights");
   add_up_weights(tile);
-  spread_sums(tile);
+  emit_spread_sums(tile);
 }
 
 }  // namespace plena

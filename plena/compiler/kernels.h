@@ -47,6 +47,8 @@ struct WeightPipeline {
   // that may be loaded during attention, and those that are on their way.
   std::uint64_t behind_next_tiles = 0;
   std::uint64_t behind_next_loaded = 0;
+  // The attention whose older cache tiles each layer loads for the next one; nullptr: none.
+  const AttentionOp* cache_ahead = nullptr;
 };
 
 /// What every kernel works with.
@@ -125,6 +127,12 @@ void emit_no_scores(const KernelContext& context);
 /// What of the cache can be loaded before this position's key and value are known: behind the
 /// product that makes them, while others wait for its results.
 void emit_early_cache_load(const KernelContext& context, const AttentionOp& op);
+/// The attention that stands for those of all layers when each of them loads for the next one, into
+/// the half of the tiles that it does not use itself; nullptr where layers differ in what they
+/// load, or there are no halves.
+const AttentionOp* cache_load_ahead(const KernelContext& context);
+/// What the first layer finds loaded then.
+void emit_first_cache_load(const KernelContext& context);
 void emit_experts(const KernelContext& context, const LayerKind& kind, const ExpertsOp& op);
 void emit_soft_cap(const KernelContext& context, const SoftCapOp& op);
 void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op);

@@ -21,7 +21,10 @@ struct EmitOperator {
   void operator()(const NormOp& op) const { emit_norm(context, kind, op); }
   void operator()(const ProductOp& op) const {
     emit_product(context, kind, op);
-    if (const AttentionOp* reader = attention_of(op.to)) emit_early_cache_load(context, *reader);
+    const AttentionOp* reader = attention_of(op.to);
+    if (reader != nullptr && context.pipeline.cache_ahead == nullptr) {
+      emit_early_cache_load(context, *reader);
+    }
   }
   void operator()(const HeadNormOp& op) const { emit_head_norm(context, kind, op); }
   void operator()(const RotateOp& op) const { emit_rotation(context, op); }
@@ -164,6 +167,8 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
   emit_setup(context);
   emit_embedding(context);
   load_first_tiles(context, first_tiles_of_layers(context));
+  pipeline.cache_ahead = cache_load_ahead(context);
+  if (pipeline.cache_ahead != nullptr) emit_first_cache_load(context);
   emit_arrived_rows(context);
   emit_layers(context);
   emit_ending(context);

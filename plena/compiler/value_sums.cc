@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "plena/compiler/attention_tile.h"
+#include "plena/compiler/attention_sweeps.h"
 
 namespace plena {
 
@@ -28,90 +28,25 @@ class ValueSums {
       for (std::uint32_t row = 0; row < layout_.span; ++row) sum_up_heads(row);
       return scale_heads();
     }
-    if (by_columns()) {
+    if (ValueColumns::pay(tile_)) {
       sum_up_columns();
     } else {
       sum_up_heads(0);
       gather();
     }
-    scale_groups();
+    emit_scaled_groups(tile_);
   }
 
  private:
   // ---- M_MM: the columns of a slot for its heads
 
-  [[nodiscard]] std::uint64_t column_blocks() const {  // of a slot
-    return layout_.head_lanes / context_.settings.blen;
-  }
-  [[nodiscard]] std::uint64_t row_blocks() const {
-    const std::uint64_t blen = context_.settings.blen;
-    return (layout_.groups + blen - 1) / blen;
-  }
-
-  // Whether that takes fewer cycles: an array that is faster than its loop waits for it.
-  [[nodiscard]] bool by_columns() const {
-    constexpr std::uint64_t kLoop = 5;  // instructions around a tile of positions
-    const Settings& s = context_.settings;
-    if (!cache_.resident() || layout_.head_lanes % s.blen != 0) return false;
-    const std::uint64_t columns = layout_.slots * column_blocks() * row_blocks();
-    return columns * std::max<std::uint64_t>(s.blen, kLoop) <
-           tile_.head_count() * std::max<std::uint64_t>(s.mlen / s.blen, kLoop);
-  }
-
   // Rows of a block beyond the groups of a slot belong to the next slot's heads; what comes of them
   // goes to rows that are written after it, or to nobody's.
   void sum_up_columns() const {
-    for (std::uint64_t block = row_blocks(); block-- > 0;) sum_up_row_block(block);
-  }
-
-  void sum_up_row_block(std::uint64_t block) const {
-    const std::uint64_t first = block * context_.settings.blen;
-    HeldGp out(e_, "attention");
-    HeldGp score(e_, "scores");
-    HeldGp value(e_, "columns of V");
-    HeldGp last(e_, "newest V tile");
-    HeldGp back(e_, "from behind V to the next columns");
-    HeldGp scores(e_, "scores of the slot");
-    tile_.set_rows(out, tile_.op.to, static_cast<std::uint32_t>(first), "attention");
-    cache_.set_resident_sweep(value, last, cache_.value_tiles());
-    e_.emit(Op::S_SUB_INT, {back, last, value});
-    e_.advance(back, tile_.tile_elements() - context_.settings.blen, "back, to the next columns");
-    e_.set(scores, context_.row(context_.plan.scores, first), "scores of the slot");
-    const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / column_blocks());
-    unroll(e_, layout_.slots, most, "slots", [&](std::uint64_t copies, bool) {
-      for (std::uint64_t slot = 0; slot < copies; ++slot) {
-        sum_up_slot({out, score, scores, value, last, back});
-        e_.advance(scores, layout_.groups * vlen_);
-      }
-    });
-  }
-
-  struct Columns {
-    Gp out;
-    Gp score;
-    Gp scores;
-    Gp value;
-    Gp last;
-    Gp back;  // from behind the last tile to the start of the next columns
-  };
-
-  void sum_up_slot(const Columns& at) const {
     const std::uint64_t blen = context_.settings.blen;
-    unroll(e_, column_blocks(), kMostCopies, "columns", [&](std::uint64_t copies, bool) {
-      for (std::uint64_t i = 0; i < copies; ++i) {
-        e_.copy(at.score, at.scores);
-        {
-          SweepLoop tiles(e_, at.value, at.last, "tiles of positions");
-          e_.emit(Op::M_MM, {at.value, at.score});
-          e_.advance(at.score, tile_.score_stride());
-          e_.advance(at.value, tile_.tile_elements());
-        }
-        e_.emit(Op::M_MM_WO, {at.out, i * blen});
-        e_.emit(Op::S_SUB_INT, {at.value, at.value, at.back}, "next columns");
-        e_.advance(at.last, blen);
-      }
-      e_.advance(at.out, copies * blen);
-    });
+    for (std::uint64_t block = (layout_.groups + blen - 1) / blen; block-- > 0;) {
+      ValueColumns(tile_, block * blen).sweep_slots(layout_.slots);
+    }
   }
 
   // ---- M_MV: all columns, head by head
@@ -213,21 +148,6 @@ class ValueSums {
 
   // ---- 1 / sum
 
-  void scale_groups() const {
-    HeldGp out(e_, "attention");
-    HeldGp scale(e_, "scales of the group");
-    tile_.set_rows(out, tile_.op.to, 0, "attention");
-    e_.set(scale, context_.row(context_.plan.group_scales), "by lanes");
-    unroll(e_, layout_.groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
-      for (std::uint64_t i = 0; i < copies; ++i) {
-        if (tile_.sums_are_products()) e_.emit(Op::V_RECI_V, {scale, scale, kAllLanes});
-        e_.emit(Op::V_MUL_VV, {out, out, scale, kAllLanes});
-        step(context_, out, vlen_, layout_.groups);
-        step(context_, scale, vlen_, layout_.groups);
-      }
-    });
-  }
-
   void scale_heads() const {
     HeldGp output(e_, "output");
     HeldGp scale(e_, "entry of 1 / sum");
@@ -256,6 +176,94 @@ class ValueSums {
 };
 
 }  // namespace
+
+ValueColumns::ValueColumns(const AttentionTile& tile, std::uint64_t first)
+    : tile_(tile),
+      e_(tile.context.emitter),
+      out_(e_, "attention"),
+      scores_(e_, "scores of the slot"),
+      value_(e_, "columns of V"),
+      last_(e_, "newest V tile"),
+      back_(e_, "from behind V to the next columns") {
+  const KernelContext& context = tile.context;
+  tile.set_rows(out_, tile.op.to, static_cast<std::uint32_t>(first), "attention");
+  tile.cache.set_resident_sweep(value_, last_, tile.cache.value_tiles());
+  e_.emit(Op::S_SUB_INT, {back_, last_, value_});
+  e_.advance(back_, tile.tile_elements() - context.settings.blen, "back, to the next columns");
+  e_.set(scores_, context.row(context.plan.scores, first), "scores of the slot");
+}
+
+// An array that is faster than its loop waits for it.
+bool ValueColumns::pay(const AttentionTile& tile) {
+  constexpr std::uint64_t kLoop = 5;  // instructions around a tile of positions
+  const Settings& s = tile.context.settings;
+  const HeadLayout& layout = tile.layout();
+  if (!tile.shared_rows() || !tile.cache.resident() || layout.head_lanes % s.blen != 0) {
+    return false;
+  }
+  const std::uint64_t row_blocks = (layout.groups + s.blen - 1) / s.blen;
+  const std::uint64_t columns = layout.slots * blocks(tile) * row_blocks;
+  return columns * std::max<std::uint64_t>(s.blen, kLoop) <
+         tile.head_count() * std::max<std::uint64_t>(s.mlen / s.blen, kLoop);
+}
+
+std::uint64_t ValueColumns::blocks(const AttentionTile& tile) {
+  return tile.layout().head_lanes / tile.context.settings.blen;
+}
+
+void ValueColumns::sweep(std::uint64_t i, const Rider& rider) const {
+  const std::uint64_t blen = tile_.context.settings.blen;
+  {
+    HeldGp score(e_, "scores");
+    e_.copy(score, scores_);
+    SweepLoop tiles(e_, value_, last_, "tiles of positions");
+    e_.emit(Op::M_MM, {value_, score});
+    e_.advance(score, tile_.score_stride());
+    e_.advance(value_, tile_.tile_elements());
+    if (rider) rider();
+  }
+  e_.emit(Op::M_MM_WO, {out_, i * blen});
+  e_.emit(Op::S_SUB_INT, {value_, value_, back_}, "next columns");
+  e_.advance(last_, blen);
+}
+
+void ValueColumns::move_on(std::uint64_t columns) const {
+  e_.advance(out_, columns * tile_.context.settings.blen);
+}
+
+void ValueColumns::next_slot() const {
+  e_.advance(scores_, tile_.layout().groups * tile_.vlen());
+}
+
+void ValueColumns::sweep_slots(std::uint64_t slots) const {
+  const std::uint64_t most = std::max<std::uint64_t>(1, kMostCopies / blocks(tile_));
+  unroll(e_, slots, most, "slots", [&](std::uint64_t copies, bool) {
+    for (std::uint64_t slot = 0; slot < copies; ++slot) {
+      unroll(e_, blocks(tile_), kMostCopies, "columns", [&](std::uint64_t columns, bool) {
+        for (std::uint64_t i = 0; i < columns; ++i) sweep(i);
+        move_on(columns);
+      });
+      next_slot();
+    }
+  });
+}
+
+void emit_scaled_groups(const AttentionTile& tile) {
+  const KernelContext& context = tile.context;
+  Emitter& e = context.emitter;
+  HeldGp out(e, "attention");
+  HeldGp scale(e, "scales of the group");
+  tile.set_rows(out, tile.op.to, 0, "attention");
+  e.set(scale, context.row(context.plan.group_scales), "by lanes");
+  unroll(e, tile.layout().groups, kMostCopies, "groups", [&](std::uint64_t copies, bool) {
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      if (tile.sums_are_products()) e.emit(Op::V_RECI_V, {scale, scale, kAllLanes});
+      e.emit(Op::V_MUL_VV, {out, out, scale, kAllLanes});
+      step(context, out, tile.vlen(), tile.layout().groups);
+      step(context, scale, tile.vlen(), tile.layout().groups);
+    }
+  });
+}
 
 void emit_value_sums(const AttentionTile& tile) {
   ValueSums(tile).emit();
