@@ -41,7 +41,6 @@ void load_cache(const AttentionTile& tile) {
   if (!cache.resident()) return;
   if (!cache.loads_early()) return cache.load();
   cache.load_newest();
-  if (cache.loads_ahead() && !slots_overlap(tile)) cache.load_older_of_next();
 }
 
 void emit_tile(const AttentionTile& tile) {
@@ -57,6 +56,7 @@ void emit_tile(const AttentionTile& tile) {
   const bool exponentiated = ScoreMaxima::serve(tile);
   if (!exponentiated || !tile.sums_are_products()) emit_softmax(tile, exponentiated);
   if (tile.sums_are_products()) emit_denominators(tile);
+  if (tile.layout().tiles == 1) load_third(tile.context);
   emit_value_sums(tile);
 }
 
@@ -72,7 +72,7 @@ const AttentionOp* cache_load_ahead(const KernelContext& context) {
   const MemoryPlan& plan = context.plan;
   const std::uint64_t layer = context.tiled.cache_regions() * plan.cache_stride * kMostBytes;
   // The last layer loads what lies behind its own cache: that much memory must be there.
-  if (plan.other_half.count == 0 || 2 * layer > plan.hbm.capacity() - plan.hbm.used())
+  if (plan.other_keys.count == 0 || 2 * layer > plan.hbm.capacity() - plan.hbm.used())
     return nullptr;
   const AttentionOp* first = nullptr;
   for (const LayerKind& kind : context.tiled.graph->kinds) {
@@ -80,7 +80,9 @@ const AttentionOp* cache_load_ahead(const KernelContext& context) {
     for (const Operator& op : kind.operators) {
       if (const auto* attention = std::get_if<AttentionOp>(&op)) of_kind = attention;
     }
-    if (of_kind == nullptr || !CacheTiles(context, *of_kind).loads_early()) return nullptr;
+    if (of_kind == nullptr) return nullptr;
+    const CacheTiles cache(context, *of_kind);
+    if (!cache.loads_early() || !slots_overlap({context, *of_kind, cache})) return nullptr;
     if (first != nullptr && first->window != of_kind->window) return nullptr;
     if (first == nullptr) first = of_kind;
   }
@@ -88,7 +90,7 @@ const AttentionOp* cache_load_ahead(const KernelContext& context) {
 }
 
 void emit_first_cache_load(const KernelContext& context) {
-  keep(context, kZeroGp, context.plan.cache_half);
+  keep(context, kZeroGp, context.plan.key_half);
   CacheTiles(context, *context.pipeline.cache_ahead).load_older();
 }
 

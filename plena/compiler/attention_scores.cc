@@ -57,7 +57,7 @@ class Scores {
         e_.set(*seen, context_.row(context_.plan.no_scores), "as if of a tile before");
       }
       if (cache.resident()) {
-        cache.set_resident_sweep(key, last, cache.key_tiles());
+        cache.set_key_sweep(key, last);
       } else {
         cache.set_region_sweep(key, last, 0);
       }

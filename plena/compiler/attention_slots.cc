@@ -35,9 +35,11 @@ class OverlappedSlots {
   void emit() const {
     emit_isolated_queries(tile_);
     e_.comment("scores of every tile of positions in sight, slot by slot");
-    for (std::uint64_t slot = 0; slot < slots_; ++slot) {
-      score(slot);
-      if (slot > 0) count_newest(slot - 1);
+    {
+      HeldGp first(e_, "first K tile");
+      HeldGp newest(e_, "newest K tile");
+      tile_.cache.set_key_sweep(first, newest);
+      for (std::uint64_t slot = 0; slot < slots_; ++slot) score(slot, first, newest);
     }
     load_behind_next(context_);
     finish();
@@ -45,54 +47,46 @@ class OverlappedSlots {
   }
 
  private:
-  // ---- what rides along
+  // ---- what rides along; `row` is a register, `before` points to the first head's scores with the
+  // tile of positions before: in the first turn the lowest scores are there
 
-  // Raises the maxima of a slot by the scores of each tile of positions but the newest: in the
-  // first turn the lowest scores are in its place.
-  class Maxima {
-   public:
-    Maxima(const OverlappedSlots& all, std::uint64_t slot)
-        : all_(all),
-          maxima_(all.maxima_of(slot)),
-          seen_(all.tile_, all.context_.plan.no_scores.first + slot * all.groups_, all.groups_,
-                "scores of the tile before") {}
-    void turn() const {
-      for (std::size_t g = 0; g < seen_.size(); ++g) {
-        all_.e_.emit(Op::V_RED_MAX, {maxima_[g], seen_[g], kAllLanes});
-      }
-      seen_.next_tile();
+  // Raises the maxima of a slot by its scores with the tile before.
+  void raise_maxima(std::uint64_t slot, Gp before) const {
+    HeldGp row(e_, "scores of the tile before");
+    for (std::uint64_t g = 0; g < groups_; ++g) {
+      e_.offset(row, before, head_offset(slot, g));
+      e_.emit(Op::V_RED_MAX, {maxima_of(slot)[g], row, kAllLanes});
     }
+  }
 
-   private:
-    const OverlappedSlots& all_;
-    const std::deque<HeldFp>& maxima_;
-    ScoreRows seen_;
-  };
-
-  // exp(score - maximum) of a slot.
-  class Weights {
-   public:
-    Weights(const OverlappedSlots& all, std::uint64_t slot)
-        : all_(all),
-          maxima_(all.maxima_of(slot)),
-          rows_(all.tile_, all.context_.plan.scores.first + slot * all.groups_, all.groups_,
-                "scores of the head") {}
-    void turn() const {
-      Emitter& e = all_.e_;
-      for (std::size_t g = 0; g < rows_.size(); ++g) {
-        e.emit(Op::V_SUB_VF, {rows_[g], rows_[g], maxima_[g], kAllLanes, 0});
-      }
-      for (std::size_t g = 0; g < rows_.size(); ++g) {
-        e.emit(Op::V_EXP_V, {rows_[g], rows_[g], kAllLanes});
-      }
-      rows_.next_tile();
+  // Behind the last turn `before` points to the newest tile's: positions to come are hidden, the
+  // others count.
+  void count_newest(std::uint64_t slot, Gp before) const {
+    HeldGp mask(e_, "mask");
+    HeldGp row(e_, "scores of the newest tile");
+    e_.set(mask, context_.row(context_.plan.mask), "causal mask");
+    for (std::uint64_t g = 0; g < groups_; ++g) {
+      e_.offset(row, before, head_offset(slot, g));
+      e_.emit(Op::V_ADD_VV, {row, row, mask, kAllLanes});
+      e_.emit(Op::V_RED_MAX, {maxima_of(slot)[g], row, kAllLanes});
     }
+  }
 
-   private:
-    const OverlappedSlots& all_;
-    const std::deque<HeldFp>& maxima_;
-    ScoreRows rows_;
-  };
+  // exp(score - maximum) of a slot; `scores` points to the first head's.
+  void weigh(std::uint64_t slot, Gp before) const {
+    std::deque<HeldGp> rows;
+    for (std::uint64_t g = 0; g < groups_; ++g) {
+      rows.emplace_back(e_, "scores of the head");
+      e_.offset(rows.back(), before, tile_.score_stride() + head_offset(slot, g));
+      e_.emit(Op::V_SUB_VF, {rows[g], rows[g], maxima_of(slot)[g], kAllLanes, 0});
+    }
+    for (const HeldGp& row : rows) e_.emit(Op::V_EXP_V, {row, row, kAllLanes});
+  }
+
+  // From the scores of the first head to those of another one with the same tile.
+  [[nodiscard]] std::uint64_t head_offset(std::uint64_t slot, std::uint64_t group) const {
+    return (slot * groups_ + group) * tile_.vlen();
+  }
 
   [[nodiscard]] const std::deque<HeldFp>& maxima_of(std::uint64_t slot) const {
     return maxima_[slot % maxima_.size()];
@@ -106,60 +100,46 @@ class OverlappedSlots {
 
   // ---- scores
 
-  void score(std::uint64_t slot) const {
+  void score(std::uint64_t slot, Gp first, Gp newest) const {
     const CacheTiles& cache = tile_.cache;
     if (slot > 0) start_maxima(slot - 1);
     HeldGp key(e_, "K tile");
-    HeldGp last(e_, "newest K tile");
-    HeldGp score(e_, "scores");
+    HeldGp before(e_, "scores of the tile before");
     std::deque<HeldGp> queries;
-    std::optional<Maxima> maxima;
-    std::optional<Weights> weights;
-    std::optional<NextLayerTiles> ahead;
-    cache.set_resident_sweep(key, last, cache.key_tiles());
-    e_.set(score, context_.row(context_.plan.scores), "scores");
+    std::optional<TileLoads> loads;
+    e_.copy(key, first);
+    e_.set(before, context_.row(context_.plan.no_scores), "as if of a tile before");
     for (std::uint64_t g = 0; g < groups_; ++g) {
       queries.emplace_back(e_, "query");
       e_.set(queries.back(), context_.row(context_.plan.heads, slot * groups_ + g), "query");
     }
-    if (slot >= 1) maxima.emplace(*this, slot - 1);
-    if (slot >= 2) weights.emplace(*this, slot - 2);
-    if (cache.loads_ahead() && slot == 0) ahead.emplace(cache, NextLayerTiles::Which::Keys);
-    if (cache.loads_ahead() && slot == 1) ahead.emplace(cache, NextLayerTiles::Which::Values);
+    // Not one behind the other: a transfer that the queue has no place for would hold up the array.
+    const std::uint64_t keys_slot = std::min<std::uint64_t>(2, slots_ - 1);
+    if (cache.loads_ahead() && slot == 0) loads.emplace(cache, TileLoads::Which::Values);
+    if (cache.loads_ahead() && slot == keys_slot) {
+      loads.emplace(cache, TileLoads::Which::NextLayersKeys);
+    }
     {
-      SweepLoop tiles(e_, key, last, "tiles of positions");
+      SweepLoop tiles(e_, key, newest, "tiles of positions");
       for (std::uint64_t g = 0; g < groups_; ++g) {
         e_.emit(Op::M_TMV, {queries[g], key});
-        e_.emit(Op::M_MV_WO, {score, (slot * groups_ + g) * tile_.vlen()});
+        e_.emit(Op::M_MV_WO, {before, tile_.score_stride() + head_offset(slot, g)});
       }
-      if (maxima) maxima->turn();
-      if (weights) weights->turn();
-      if (ahead) ahead->load_one();
+      if (slot >= 1) raise_maxima(slot - 1, before);
+      if (slot >= 2) weigh(slot - 2, before);
+      if (loads) loads->load_one();
       e_.advance(key, tile_.tile_elements());
-      e_.advance(score, tile_.score_stride());
+      e_.advance(before, tile_.score_stride());
     }
-    if (slot == 0) keep_place_of_newest(score);
+    if (slot == 0) keep_place_of_newest(before);
+    if (slot >= 1) count_newest(slot - 1, before);
   }
 
-  void keep_place_of_newest(Gp score) const {
+  void keep_place_of_newest(Gp newest) const {
     HeldGp first(e_, "first scores");
-    e_.set(first, context_.row(context_.plan.scores) + tile_.score_stride());
-    e_.emit(Op::S_SUB_INT, {score, score, first}, "scores before the newest tile's");
-    keep(context_, score, context_.plan.last_scores);
-  }
-
-  // Hides the positions to come, and raises the maxima by the others' scores.
-  void count_newest(std::uint64_t slot) const {
-    HeldGp score(e_, "scores of the newest tile");
-    HeldGp mask(e_, "mask");
-    e_.set(mask, context_.row(context_.plan.mask), "causal mask");
-    load_kept(context_, score, context_.plan.last_scores, "scores before the newest tile's");
-    e_.advance(score, context_.row(context_.plan.scores, slot * groups_), "scores of the slot");
-    for (const HeldFp& maximum : maxima_of(slot)) {
-      e_.emit(Op::V_ADD_VV, {score, score, mask, kAllLanes});
-      e_.emit(Op::V_RED_MAX, {maximum, score, kAllLanes});
-      e_.advance(score, tile_.vlen());
-    }
+    e_.set(first, context_.row(context_.plan.scores));
+    e_.emit(Op::S_SUB_INT, {newest, newest, first}, "scores before the newest tile's");
+    keep(context_, newest, context_.plan.last_scores);
   }
 
   // ---- what is left when the array has made all scores
@@ -167,14 +147,18 @@ class OverlappedSlots {
   void finish() const {
     e_.comment("sums of the weights, while the last slots' come about");
     const std::uint64_t last = slots_ - 1;
-    add_up_but_last();
+    HeldGp before(e_, "scores of the tile before");
+    e_.set(before, context_.row(context_.plan.no_scores), "as if of a tile before");
+    add_up_but_last(before);
     e_.comment("weighted sums of V");
     const ValueColumns columns(tile_, 0);
-    {
-      const Weights weights(*this, last);
-      columns.sweep(0, [&] { weights.turn(); });
-    }
+    e_.set(before, context_.row(context_.plan.no_scores), "as if of a tile before");
+    columns.sweep(0, [&] {
+      weigh(last, before);
+      e_.advance(before, tile_.score_stride());
+    });
     WeightSums(tile_, 0, last).sweep(0);
+    load_third(context_);
     emit_spread_sums(tile_);
     for (std::uint64_t i = 1; i < ValueColumns::blocks(tile_); ++i) columns.sweep(i);
     columns.move_on(ValueColumns::blocks(tile_));
@@ -182,36 +166,32 @@ class OverlappedSlots {
     columns.sweep_slots(last);
   }
 
-  // Along with the sums of the first slots come the weights of the last but one, and the maxima of
+  // Along with the first slot's sums come the weights of the last slot but one, and the maxima of
   // the last one.
-  void add_up_but_last() const {
+  void add_up_but_last(Gp before) const {
     const std::uint64_t last = slots_ - 1;
     if (last == 1) weigh_alone(0);
     start_maxima(last);
     const WeightSums sums(tile_, 0, 0);
-    std::uint64_t slot = 0;
-    if (last > 1) {
-      const Weights weights(*this, last - 1);
-      sums.sweep(slot++, [&] { weights.turn(); });
-    }
-    {
-      const Maxima maxima(*this, last);
-      sums.sweep(slot++, [&] { maxima.turn(); });
-    }
-    count_newest(last);
-    for (; slot < last; ++slot) sums.sweep(slot);
+    sums.sweep(0, [&] {
+      raise_maxima(last, before);
+      if (last > 1) weigh(last - 1, before);
+      e_.advance(before, tile_.score_stride());
+    });
+    if (last > 1) sums.sweep(1);
+    count_newest(last, before);
+    for (std::uint64_t slot = 2; slot < last; ++slot) sums.sweep(slot);
   }
 
   void weigh_alone(std::uint64_t slot) const {
-    HeldGp row(e_, "scores of the slot");
-    HeldGp last(e_, "scores of the newest tile");
-    const Weights weights(*this, slot);
-    e_.set(row, context_.row(context_.plan.scores), "scores");
+    HeldGp before(e_, "scores of the tile before");
+    HeldGp last(e_, "scores before the newest tile's");
+    e_.set(before, context_.row(context_.plan.no_scores), "as if of a tile before");
     load_kept(context_, last, context_.plan.last_scores, "scores before the newest tile's");
-    e_.emit(Op::S_ADD_INT, {last, last, row});
-    SweepLoop tiles(e_, row, last, "tiles of positions");
-    weights.turn();
-    e_.advance(row, tile_.score_stride());
+    e_.emit(Op::S_ADD_INT, {last, last, before});
+    SweepLoop tiles(e_, before, last, "tiles of positions");
+    weigh(slot, before);
+    e_.advance(before, tile_.score_stride());
   }
 
   const AttentionTile& tile_;

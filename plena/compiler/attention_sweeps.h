@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 
 #include "plena/compiler/attention_tile.h"
@@ -12,23 +11,6 @@ namespace plena {
 
 /// Emitted once a turn of a sweep, with pointers of its own.
 using Rider = std::function<void()>;
-
-/// Rows of scores, of adjacent heads: a register each that walks from one tile of positions to the
-/// next.
-class ScoreRows {
- public:
-  /// Those of `count` heads from row `first` of the plan's Vector SRAM on.
-  ScoreRows(const AttentionTile& tile, std::uint64_t first, std::uint64_t count,
-            std::string_view purpose);
-
-  void next_tile() const;
-  [[nodiscard]] std::size_t size() const { return rows_.size(); }
-  [[nodiscard]] Gp operator[](std::size_t i) const { return rows_[i]; }
-
- private:
-  const AttentionTile& tile_;
-  std::deque<HeldGp> rows_;
-};
 
 /// heads[slot][group] = query row of the group, in the lanes of the slot only.
 void emit_isolated_queries(const AttentionTile& tile);

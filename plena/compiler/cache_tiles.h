@@ -13,8 +13,9 @@ namespace plena {
 
 /// One tile of K lanes: its regions of the cache.
 ///
-/// Where the pipeline says that layers load ahead, there are two halves of resident tiles: one in
-/// use, and one that the next layer's older tiles come into meanwhile.
+/// Where layers load ahead (WeightPipeline::cache_ahead), there are two halves of K tiles: one in
+/// use, and one that the next layer's older tiles come into meanwhile. V comes while the layer's
+/// own scores are computed.
 class CacheTiles {
  public:
   CacheTiles(const KernelContext& context, const AttentionOp& op)
@@ -50,35 +51,39 @@ class CacheTiles {
   void load_newest() const;
 
   [[nodiscard]] bool loads_ahead() const { return context_.pipeline.cache_ahead != nullptr; }
-  /// The next layer's, into the other half. The last layer finds whatever lies behind its own.
-  void load_older_of_next() const;
   void change_halves() const;
 
-  /// from, last: the first and the last tile in sight, of the tiles at `place` in Matrix SRAM.
-  void set_resident_sweep(Gp from, Gp last, std::uint64_t place) const;
+  /// from, last: the first and the last tile in sight in Matrix SRAM; of V those of a row of a
+  /// head.
+  void set_key_sweep(Gp from, Gp last) const;
+  void set_value_sweep(Gp from, Gp last, std::uint32_t row) const;
 
   /// The same as elements of region `index` of the cache in HBM.
   void set_region_sweep(Gp from, Gp last, std::uint64_t index) const;
 
  private:
-  friend class NextLayerTiles;
+  friend class TileLoads;
   [[nodiscard]] const WindowPlaces& window() const { return context_.plan.windows.at(op_.window); }
   [[nodiscard]] std::uint64_t newest_key(std::uint32_t row) const {
     return key_tiles() + (row + 1) * resident_stride() - tile_elements_;
+  }
+  [[nodiscard]] std::uint64_t newest_value(std::uint32_t row) const {
+    return newest_key(row) + value_tiles() - key_tiles();
   }
   /// Elements of the cache from a K tile to the V tile of the same positions.
   [[nodiscard]] std::uint64_t values() const {
     return layout_.key_rows() * context_.plan.cache_stride;
   }
+  [[nodiscard]] std::uint64_t half_elements() const {
+    return (context_.plan.other_keys.first - context_.plan.key_tiles.first) * tile_elements_;
+  }
+  void add_half(Gp to) const;
   void set_region(Gp to, std::uint64_t index) const;
   void add_kept(Gp to, const Block& place) const;
   void subtract_kept(Gp to, const Block& place) const;
+  void set_resident_sweep(Gp from, Gp last) const;
   void load_row(std::uint32_t row) const;
-  void load_older_row(std::uint32_t row, bool of_next) const;
-  [[nodiscard]] std::uint64_t half_elements() const {
-    return (context_.plan.other_half.first - context_.plan.key_tiles.first) * tile_elements_;
-  }
-  void add_half(Gp to) const;
+  void load_older_row(std::uint32_t row) const;
   void load_newest_row(std::uint32_t row) const;
   void load_tiles(Gp key, Gp last, Gp key_to) const;
 
@@ -89,12 +94,11 @@ class CacheTiles {
   std::uint64_t tile_elements_;
 };
 
-/// The tiles of the next layer's K, or of its V, one after the other into the other half: all that
-/// are in sight, where heads take one row and there is no window.
-class NextLayerTiles {
+/// Loads the tiles in sight one after the other, where heads take one row and there is no window.
+class TileLoads {
  public:
-  enum class Which : std::uint8_t { Keys, Values };
-  NextLayerTiles(const CacheTiles& cache, Which which);
+  enum class Which : std::uint8_t { NextLayersKeys, Values };
+  TileLoads(const CacheTiles& cache, Which which);
 
   void load_one() const;
 

@@ -27,20 +27,6 @@ void add_up_weights(const AttentionTile& tile) {
 
 }  // namespace
 
-ScoreRows::ScoreRows(const AttentionTile& tile, std::uint64_t first, std::uint64_t count,
-                     std::string_view purpose)
-    : tile_(tile) {
-  Emitter& e = tile.context.emitter;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    rows_.emplace_back(e, purpose);
-    e.set(rows_.back(), (first + i) * tile.vlen(), purpose);
-  }
-}
-
-void ScoreRows::next_tile() const {
-  for (const HeldGp& row : rows_) tile_.context.emitter.advance(row, tile_.score_stride());
-}
-
 WeightSums::WeightSums(const AttentionTile& tile, std::uint64_t first, std::uint64_t slot)
     : tile_(tile),
       e_(tile.context.emitter),

@@ -12,6 +12,8 @@ namespace {
 // What a transfer is assumed to take: about what HBM2 does when a few are under way.
 constexpr std::uint32_t kTileLatency = 160;
 constexpr std::uint32_t kRowsLatency = 70;
+// Until a store has handed over its bursts, and what loads them may issue.
+constexpr std::uint32_t kStoreLatency = 60;
 
 bool is_compute(const TimedInstruction& i) {
   return i.kind == TimedKind::Compute;
@@ -125,7 +127,7 @@ class Finder {
       case Meeting::Never:
         return;
       case Meeting::Perhaps:
-        return edge(earlier, n, 1);
+        return edge(earlier, n, a.memory == Memory::Hbm && a.write && !b.write ? kStoreLatency : 1);
       case Meeting::Surely:
         return a.write ? reach(earlier, n) : edge(earlier, n, out_[earlier].interval);
     }

@@ -11,12 +11,14 @@ void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
   const std::uint64_t tiles = context.tiled.rows(op.to);
   const std::uint64_t vlen = context.settings.vlen;
   const std::uint64_t halves = op.gated ? 2 : 1;
-  emit_tiled_product(context, {.stream = tiled.stream,
-                               .inputs = context.row(op.from),
-                               .outputs = context.row(context.plan.gate),
-                               .input_tiles = context.tiled.rows(op.from),
-                               .output_tiles = halves * tiles,
-                               .bias = tiled.bias});
+  emit_tiled_product(context,
+                     {.stream = tiled.stream,
+                      .inputs = context.row(tiled.norm ? tiled.norm->from : op.from),
+                      .outputs = context.row(context.plan.gate),
+                      .input_tiles = context.tiled.rows(op.from),
+                      .output_tiles = halves * tiles,
+                      .scale = tiled.norm ? std::optional(tiled.norm->scale) : std::nullopt,
+                      .bias = tiled.bias});
   emit_activation(context, op.activation, op.gated,
                   {.count = tiles,
                    .gate = {context.row(context.plan.gate), halves * vlen},
@@ -24,9 +26,9 @@ void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
                    .to = {context.row(op.to), vlen}});
 }
 
-void emit_feed_forward(const KernelContext& context, const LayerKind& kind,
-                       const FeedForwardOp& op) {
-  TiledFeedForward tiled{.stream = context.weights};
+void emit_feed_forward(const KernelContext& context, const LayerKind& kind, const FeedForwardOp& op,
+                       const std::optional<LateNorm>& norm) {
+  TiledFeedForward tiled{.stream = context.weights, .norm = norm, .bias = {}};
   if (op.bias) {
     tiled.bias = context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
   }

@@ -47,6 +47,10 @@ struct WeightPipeline {
   // that may be loaded during attention, and those that are on their way.
   std::uint64_t behind_next_tiles = 0;
   std::uint64_t behind_next_loaded = 0;
+  bool behind_next_in_third_slot = false;
+  // Those of the product behind that one, in the third slot.
+  std::uint64_t third_tiles = 0;
+  std::uint64_t third_loaded = 0;
   // The attention whose older cache tiles each layer loads for the next one; nullptr: none.
   const AttentionOp* cache_ahead = nullptr;
 };
@@ -119,6 +123,19 @@ void load_entry(const KernelContext& context, Gp from, AddressRegister base, Gp 
 
 /// Operators of the graph, see graph.h. `vectors` are those of their kind of layer.
 void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op);
+
+/// A norm whose factor comes behind the product that reads it: W (x s) = (W x) s, so that the array
+/// need not wait for s.
+struct LateNorm {
+  ValueId from = 0;  // x, in place of the norm's output
+  Fp scale;          // s
+};
+/// Whether operator `at` of the layer is a norm that may be late for the next one: few rows, no
+/// gain in between, a format that takes products of what is not normed yet, and no other reader.
+bool may_be_late(const KernelContext& context, const LayerKind& kind, std::size_t at);
+/// scale = the norm's factor.
+void emit_norm_scale(const KernelContext& context, const LayerKind& kind, const NormOp& op,
+                     Fp scale);
 void emit_head_norm(const KernelContext& context, const LayerKind& kind, const HeadNormOp& op);
 void emit_rotation(const KernelContext& context, const RotateOp& op);
 void emit_attention(const KernelContext& context, const AttentionOp& op);
@@ -135,9 +152,10 @@ const AttentionOp* cache_load_ahead(const KernelContext& context);
 void emit_first_cache_load(const KernelContext& context);
 void emit_experts(const KernelContext& context, const LayerKind& kind, const ExpertsOp& op);
 void emit_soft_cap(const KernelContext& context, const SoftCapOp& op);
-void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op);
-void emit_feed_forward(const KernelContext& context, const LayerKind& kind,
-                       const FeedForwardOp& op);
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op,
+                  const std::optional<LateNorm>& norm = {});
+void emit_feed_forward(const KernelContext& context, const LayerKind& kind, const FeedForwardOp& op,
+                       const std::optional<LateNorm>& norm = {});
 
 /// Key and value rows of `qkv` to the cache at their positions.
 void emit_cache_append(const KernelContext& context, ValueId qkv);
@@ -150,6 +168,7 @@ struct TiledProduct {
   std::uint64_t outputs = 0;  // likewise
   std::uint64_t input_tiles = 0;
   std::uint64_t output_tiles = 0;
+  std::optional<Fp> scale;            // a factor of the outputs
   std::optional<std::uint64_t> bias;  // address of its first row
   bool add = false;
 };
@@ -169,12 +188,15 @@ TileGroup tile_group(const MemoryPlan& plan, std::uint64_t input_tiles, std::uin
 /// Up to `tiles` tiles that the next product starts with, as far as they are not on their way.
 void load_first_tiles(const KernelContext& context, std::uint64_t tiles);
 
-/// The first tiles of the product behind the next one, where attention leaves time for them.
+/// The first tiles of the product behind the next one, where attention leaves time for them; and,
+/// when those are under way, of the one behind that.
 void load_behind_next(const KernelContext& context);
+void load_third(const KernelContext& context);
 
 /// A gated or plain feed-forward layer up to its down product; see FeedForwardOp.
 struct TiledFeedForward {
   Gp stream;
+  std::optional<LateNorm> norm;
   std::optional<std::uint64_t> bias;  // address of its first row
 };
 void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,

@@ -293,11 +293,14 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& sett
   if (2 * (1 + slack) > plan.mram.capacity() - plan.mram.used()) return;
   plan.ones = plan.mram.place("ones", 1 + slack);
   plan.spread = plan.mram.place("first lanes to slots", 1 + slack);
+  if (plan.slot_pitch <= plan.mram.capacity() - plan.mram.used()) {
+    plan.third_slot = plan.mram.place("third slot", plan.slot_pitch);
+  }
   // Another half, where a layer may load what the next one attends to.
   const bool one_load = tiled.heads.tiles == 1 && tiled.context_tiles > 1;
   if (!one_load || plan.cache.windowed()) return;
-  if (2 * context > plan.mram.capacity() - plan.mram.used()) return;
-  plan.other_half = plan.mram.place("K and V tiles of the next layer", 2 * context);
+  if (context > plan.mram.capacity() - plan.mram.used()) return;
+  plan.other_keys = plan.mram.place("K tiles of the next layer", context);
 }
 
 void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens,
@@ -340,7 +343,7 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
     plan.layer_place_at = plan.integers.place("window of the layer", 1);
   }
   plan.layer_loops = plan.integers.place("loops over layers", 2);
-  plan.cache_half = plan.integers.place("half of the cache tiles", 1);
+  plan.key_half = plan.integers.place("half of the K tiles", 1);
   plan.cache_at = plan.integers.place("cache of the layer", 1);
   plan.vectors_at = plan.integers.place("vectors of the layer", 1);
   plan.expert_vectors_at = plan.integers.place("vectors of its experts", 1);

@@ -143,7 +143,8 @@ struct MemoryPlan {
   Block cache_stage;  // [rows of a head] K or V tiles in use where the context's do not fit
   Block key_tiles;    // [rows of a head][context tiles] K of a tile of lanes; empty where K and V
   Block value_tiles;  // of the whole context do not fit; V likewise
-  Block other_half;   // K and V tiles again, for the next layer; empty where they do not fit
+  Block third_slot;   // of weight tiles; empty where it does not fit
+  Block other_keys;   // K tiles again, for the next layer; empty where they do not fit
   Block ones;         // [1] every element 1; with `spread`, where there is room besides those
   Block spread;       // [1] takes the first lane of each slot of heads to all of its lanes
 
@@ -174,8 +175,8 @@ struct MemoryPlan {
   Block layer_loops;   // [2] counters of the loops over patterns and layers
   Block layer_places;  // [layers + 1][0, 3 or 6] see layer_place_entries()
   Block layer_place_at;
-  Block cache_half;  // element where the half of the cache tiles in use starts, behind the first
-  Block cache_at;    // where the layer's cache, vectors and sinks start
+  Block key_half;  // elements from the first half of the K tiles to the one in use
+  Block cache_at;  // where the layer's cache, vectors and sinks start
   Block vectors_at;
   Block expert_vectors_at;
   Block sinks_at;

@@ -23,13 +23,23 @@ class NormRows {
     e_.set(x, context_.row(op_.from), "input");
     e_.set(y, context_.row(op_.to), "output");
     HeldFp scale(e_, "scale");
-    sum_up_squares(x, scale);
-    e_.emit(Op::S_SQRT_FP, {scale, scale});
-    e_.emit(Op::S_RECI_FP, {scale, scale});
+    find_scale(x, scale);
     write(x, y, scale);
   }
 
+  void emit_scale(Fp scale) const {
+    HeldGp x(e_, "input");
+    e_.set(x, context_.row(op_.from), "input");
+    find_scale(x, scale);
+  }
+
  private:
+  void find_scale(Gp x, Fp scale) const {
+    sum_up_squares(x, scale);
+    e_.emit(Op::S_SQRT_FP, {scale, scale});
+    e_.emit(Op::S_RECI_FP, {scale, scale});
+  }
+
   // Squares go to rows of scratch in turn, so that one need not wait for the sum of another.
   void sum_up_squares(Gp x, Fp sum) const {
     context_.constants.load(e_, sum, op_.epsilon, "width * epsilon");
@@ -84,11 +94,67 @@ class NormRows {
   std::uint64_t vlen_;
 };
 
+// Whether an operator reads a value that a norm writes.
+struct Reads {
+  ValueId value;
+  bool operator()(const NormOp& op) const { return op.from == value; }
+  bool operator()(const ProductOp& op) const { return op.from == value; }
+  bool operator()(const FeedForwardOp& op) const { return op.from == value; }
+  bool operator()(const ExpertsOp& op) const { return op.up.from == value; }
+  template <class Other>
+  bool operator()(const Other&) const {
+    return false;
+  }
+};
+
+// Output tiles of a product of that value; 0 for anything else.
+struct OutputsFrom {
+  const KernelContext& context;
+  ValueId value;
+  std::uint64_t operator()(const ProductOp& op) const {
+    std::uint64_t tiles = 0;
+    for (const MatrixUse& use : op.matrices) tiles += context.tiled.rows(use.outputs, use.width);
+    return op.from == value && !op.add ? tiles : 0;
+  }
+  std::uint64_t operator()(const FeedForwardOp& op) const {
+    return op.from == value ? (op.gated ? 2U : 1U) * context.tiled.rows(op.to) : 0;
+  }
+  template <class Other>
+  std::uint64_t operator()(const Other&) const {
+    return 0;
+  }
+};
+
 }  // namespace
 
 void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op) {
   const RegionScope region(context.emitter, "rmsnorm");
   NormRows(context, kind, op).emit();
+}
+
+void emit_norm_scale(const KernelContext& context, const LayerKind& kind, const NormOp& op,
+                     Fp scale) {
+  const RegionScope region(context.emitter, "rmsnorm");
+  NormRows(context, kind, op).emit_scale(scale);
+}
+
+bool may_be_late(const KernelContext& context, const LayerKind& kind, std::size_t at) {
+  constexpr std::uint64_t kMostInputs = 2;   // tiles; of more the factors are fewer before
+  constexpr std::uint64_t kMostOutputs = 8;  // the product
+  constexpr unsigned kWideExponent = 8;      // bits, as of bf16
+  const std::vector<Operator>& operators = kind.operators;
+  const auto* norm = std::get_if<NormOp>(&operators[at]);
+  if (norm == nullptr || norm->add || norm->gain || at + 1 == operators.size()) return false;
+  if (context.tiled.rows(norm->from) > kMostInputs) return false;
+  if (context.settings.vector_sram_type.element.exponent < kWideExponent) return false;
+  std::uint64_t readers = 0;
+  for (std::size_t i = at + 1; i < operators.size(); ++i) {
+    if (std::visit(Reads{norm->to}, operators[i])) ++readers;
+    const auto* again = std::get_if<NormOp>(&operators[i]);
+    if (again != nullptr && again->to == norm->to && !again->add) break;
+  }
+  const std::uint64_t tiles = std::visit(OutputsFrom{context, norm->to}, operators[at + 1]);
+  return readers == 1 && tiles != 0 && tiles <= kMostOutputs;
 }
 
 }  // namespace plena

@@ -25,9 +25,12 @@ void load_tiles(const KernelContext& context, Gp stream, Gp to, std::uint64_t ti
   });
 }
 
+constexpr unsigned kThirdSlot = 2;
+
 // Address of a slot of weight tiles.
 std::uint64_t slot_address(const KernelContext& context, std::uint64_t slot) {
   const MemoryPlan& plan = context.plan;
+  if (slot == kThirdSlot) return context.tile(plan.third_slot);
   return (plan.stage.first + slot * plan.slot_pitch) * context.tiled.tile_elements();
 }
 
@@ -114,6 +117,13 @@ class ProductLoops {
     e_.emit(Op::S_SUB_INT, {current, both, current}, "the other slot");
   }
 
+  // How many tiles of the next product attention has loaded, and whether to the third slot.
+  std::pair<std::uint64_t, bool> take_loaded() const {
+    const bool third = pipeline_.third_loaded != 0;
+    return {std::exchange(pipeline_.behind_next_loaded, std::exchange(pipeline_.third_loaded, 0)),
+            std::exchange(pipeline_.behind_next_in_third_slot, third)};
+  }
+
   // The last step of a product, whose tiles are in slot `at`: first, or last where they go to the
   // same slot, the first tiles of the next product.
   template <class Multiply>
@@ -123,8 +133,9 @@ class ProductLoops {
       return multiply();
     }
     const std::uint64_t next = streams_ ? pipeline_.next_tiles : 0;
-    const std::uint64_t there = streams_ ? std::exchange(pipeline_.behind_next_loaded, 0) : 0;
-    const unsigned target = pipeline_.next_in_first_slot ? 0 : 1 - at;
+    const auto [there, in_third] = streams_ ? take_loaded() : std::pair<std::uint64_t, bool>{};
+    const unsigned other = at == 0 ? 1 : 0;
+    const unsigned target = in_third ? kThirdSlot : pipeline_.next_in_first_slot ? 0 : other;
     if (target != at) load_slot(target, there, next - there);
     multiply();
     if (target == at) load_slot(target, there, next - there);
@@ -151,8 +162,8 @@ class ProductLoops {
       swap(current);
     }
     const std::uint64_t steps = whole + (rest != 0 ? 1 : 0);
-    last_step(current, static_cast<unsigned>((slot_ + steps - 1) % 2), tiles,
-              [&] { multiply_outputs(current, y, group_.outputs); });
+    const auto at = slot_ == kThirdSlot ? slot_ : static_cast<unsigned>((slot_ + steps - 1) % 2);
+    last_step(current, at, tiles, [&] { multiply_outputs(current, y, group_.outputs); });
   }
 
   // Write-outs have their rows as immediates.
@@ -224,9 +235,9 @@ class ProductLoops {
     multiply_inputs(tile, row, group_.inputs);
   }
 
-  // y = [y + partial] [+ bias], all output tiles at once.
+  // y = [y + partial] [* scale] [+ bias], all output tiles at once.
   void finish() const {
-    if (!product_.add && !product_.bias) return;
+    if (!product_.add && !product_.bias && !product_.scale) return;
     HeldGp y(e_, "output");
     HeldGp partial(e_, "partial sum");
     std::optional<HeldGp> bias;
@@ -239,6 +250,7 @@ class ProductLoops {
     const Gp sum = product_.add ? Gp(partial) : Gp(y);
     unroll(e_, product_.output_tiles, kMostCopies, "output tiles", [&](std::uint64_t copies, bool) {
       for (std::uint64_t i = 0; i < copies; ++i) {
+        if (product_.scale) e_.emit(Op::V_MUL_VF, {sum, sum, *product_.scale, kAllLanes});
         if (bias) e_.emit(Op::V_ADD_VV, {sum, sum, *bias, kAllLanes});
         if (product_.add) e_.emit(Op::V_ADD_VV, {y, y, partial, kAllLanes});
         step(context_, y, vlen_, product_.output_tiles);
@@ -293,11 +305,19 @@ void load_behind_next(const KernelContext& context) {
   pipeline.behind_next_loaded = pipeline.behind_next_tiles;
 }
 
+void load_third(const KernelContext& context) {
+  WeightPipeline& pipeline = context.pipeline;
+  if (pipeline.behind_next_loaded == 0) return;
+  load_slot(context, kThirdSlot, 0, pipeline.third_tiles);
+  pipeline.third_loaded = pipeline.third_tiles;
+}
+
 void emit_tiled_product(const KernelContext& context, const TiledProduct& product) {
   ProductLoops(context, product).emit();
 }
 
-void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op) {
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op,
+                  const std::optional<LateNorm>& norm) {
   std::string name;
   std::uint64_t output_tiles = 0;
   for (const MatrixUse& use : op.matrices) {
@@ -306,11 +326,12 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
   }
   const RegionScope region(context.emitter, name);
   TiledProduct product{.stream = context.weights,
-                       .inputs = context.row(op.from),
+                       .inputs = context.row(norm ? norm->from : op.from),
                        .outputs = context.row(op.to),
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = output_tiles,
                        .add = op.add};
+  if (norm) product.scale = norm->scale;
   if (op.bias) {
     product.bias =
         context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));

@@ -17,10 +17,11 @@ namespace {
 struct EmitOperator {
   const KernelContext& context;
   const LayerKind& kind;
+  std::optional<LateNorm> norm;  // of what a product reads
 
   void operator()(const NormOp& op) const { emit_norm(context, kind, op); }
   void operator()(const ProductOp& op) const {
-    emit_product(context, kind, op);
+    emit_product(context, kind, op, norm);
     const AttentionOp* reader = attention_of(op.to);
     if (reader != nullptr && context.pipeline.cache_ahead == nullptr) {
       emit_early_cache_load(context, *reader);
@@ -29,7 +30,7 @@ struct EmitOperator {
   void operator()(const HeadNormOp& op) const { emit_head_norm(context, kind, op); }
   void operator()(const RotateOp& op) const { emit_rotation(context, op); }
   void operator()(const AttentionOp& op) const { emit_attention(context, op); }
-  void operator()(const FeedForwardOp& op) const { emit_feed_forward(context, kind, op); }
+  void operator()(const FeedForwardOp& op) const { emit_feed_forward(context, kind, op, norm); }
   void operator()(const ExpertsOp& op) const { emit_experts(context, kind, op); }
   void operator()(const SoftCapOp& op) const { emit_soft_cap(context, op); }
 
@@ -96,26 +97,51 @@ std::uint64_t first_tiles_of_layers(const KernelContext& context) {
   return tiles;
 }
 
-// Tiles of the product behind `next` that may be loaded before it: where it has one group of tiles
-// and thus leaves a slot alone, and is not the last one.
-std::uint64_t tiles_behind(const KernelContext& context, const LayerKind& kind,
-                           std::vector<Operator>::const_iterator next) {
-  if (context.plan.slots < 2 || next == kind.operators.end()) return 0;
-  const auto behind = std::find_if(next + 1, kind.operators.end(), reads_weights);
-  const bool whole = std::visit(FirstGroup{context}, *next).whole;
-  return whole && behind != kind.operators.end() ? first_tiles(context, *behind) : 0;
+bool is_whole(const KernelContext& context, const Operator& op) {
+  return std::visit(FirstGroup{context}, op).whole;
+}
+
+// Tiles of the products behind `next` that may be loaded before it: of the first one where `next`
+// has one group of tiles and thus leaves a slot alone, of the second one, all of it, where there is
+// a third slot.
+void plan_loads_behind(const KernelContext& context, const LayerKind& kind,
+                       std::vector<Operator>::const_iterator next) {
+  WeightPipeline& pipeline = context.pipeline;
+  pipeline.behind_next_tiles = 0;
+  pipeline.third_tiles = 0;
+  const auto end = kind.operators.end();
+  if (context.plan.slots < 2 || next == end || !is_whole(context, *next)) return;
+  const auto behind = std::find_if(next + 1, end, reads_weights);
+  if (behind == end) return;
+  pipeline.behind_next_tiles = first_tiles(context, *behind);
+  const auto third = std::find_if(behind + 1, end, reads_weights);
+  if (third == end || context.plan.third_slot.count == 0) return;
+  if (!is_whole(context, *behind) || !is_whole(context, *third)) return;
+  pipeline.third_tiles = first_tiles(context, *third);
 }
 
 // Emits operators; each product loads the first tiles of the next one, and the last of them
 // `behind` tiles of whatever follows.
 void emit_operators(const KernelContext& context, const LayerKind& kind, std::uint64_t behind) {
+  std::optional<HeldFp> scale;
+  std::optional<LateNorm> late;
   for (auto op = kind.operators.begin(); op != kind.operators.end(); ++op) {
+    const auto at = static_cast<std::size_t>(op - kind.operators.begin());
+    if (may_be_late(context, kind, at)) {
+      const auto& norm = std::get<NormOp>(*op);
+      scale.emplace(context.emitter, "factor of the norm");
+      emit_norm_scale(context, kind, norm, *scale);
+      late = {norm.from, *scale};
+      continue;
+    }
     const auto next = std::find_if(op + 1, kind.operators.end(), reads_weights);
     const bool last = next == kind.operators.end();
     context.pipeline.next_tiles = last ? behind : first_tiles(context, *next);
     context.pipeline.next_in_first_slot = last;
-    context.pipeline.behind_next_tiles = tiles_behind(context, kind, next);
-    std::visit(EmitOperator{context, kind}, *op);
+    plan_loads_behind(context, kind, next);
+    std::visit(EmitOperator{context, kind, late}, *op);
+    late.reset();
+    scale.reset();
   }
 }
 

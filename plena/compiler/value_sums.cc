@@ -80,7 +80,7 @@ class ValueSums {
     HeldGp score(e_, "scores");
     HeldGp value(e_, "V tile");
     HeldGp last(e_, "newest V tile");
-    cache_.set_resident_sweep(value, last, cache_.value_tiles() + row * cache_.resident_stride());
+    cache_.set_value_sweep(value, last, row);
     e_.copy(score, scores);
     SweepLoop tiles(e_, value, last, "tiles of positions");
     e_.emit(Op::M_MV, {score, value});
@@ -187,7 +187,7 @@ ValueColumns::ValueColumns(const AttentionTile& tile, std::uint64_t first)
       back_(e_, "from behind V to the next columns") {
   const KernelContext& context = tile.context;
   tile.set_rows(out_, tile.op.to, static_cast<std::uint32_t>(first), "attention");
-  tile.cache.set_resident_sweep(value_, last_, tile.cache.value_tiles());
+  tile.cache.set_value_sweep(value_, last_, 0);
   e_.emit(Op::S_SUB_INT, {back_, last_, value_});
   e_.advance(back_, tile.tile_elements() - context.settings.blen, "back, to the next columns");
   e_.set(scores_, context.row(context.plan.scores, first), "scores of the slot");
