@@ -124,8 +124,8 @@ void load_entry(const KernelContext& context, Gp from, AddressRegister base, Gp 
 /// Operators of the graph, see graph.h. `vectors` are those of their kind of layer.
 void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op);
 
-/// A norm whose factor comes behind the product that reads it: W (x s) = (W x) s, so that the array
-/// need not wait for s.
+/// A norm whose factor comes behind the feed-forward products that read it: W (x s) = (W x) s, so
+/// that the array need not wait for s.
 struct LateNorm {
   ValueId from = 0;  // x, in place of the norm's output
   Fp scale;          // s
@@ -152,8 +152,7 @@ const AttentionOp* cache_load_ahead(const KernelContext& context);
 void emit_first_cache_load(const KernelContext& context);
 void emit_experts(const KernelContext& context, const LayerKind& kind, const ExpertsOp& op);
 void emit_soft_cap(const KernelContext& context, const SoftCapOp& op);
-void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op,
-                  const std::optional<LateNorm>& norm = {});
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op);
 void emit_feed_forward(const KernelContext& context, const LayerKind& kind, const FeedForwardOp& op,
                        const std::optional<LateNorm>& norm = {});
 

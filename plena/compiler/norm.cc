@@ -107,15 +107,11 @@ struct Reads {
   }
 };
 
-// Output tiles of a product of that value; 0 for anything else.
+// Output tiles of a feed-forward layer over that value; 0 for anything else. Keys would be rounded
+// once more before the cache quantises them: that costs more than the cycles are worth.
 struct OutputsFrom {
   const KernelContext& context;
   ValueId value;
-  std::uint64_t operator()(const ProductOp& op) const {
-    std::uint64_t tiles = 0;
-    for (const MatrixUse& use : op.matrices) tiles += context.tiled.rows(use.outputs, use.width);
-    return op.from == value && !op.add ? tiles : 0;
-  }
   std::uint64_t operator()(const FeedForwardOp& op) const {
     return op.from == value ? (op.gated ? 2U : 1U) * context.tiled.rows(op.to) : 0;
   }

@@ -316,8 +316,7 @@ void emit_tiled_product(const KernelContext& context, const TiledProduct& produc
   ProductLoops(context, product).emit();
 }
 
-void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op,
-                  const std::optional<LateNorm>& norm) {
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op) {
   std::string name;
   std::uint64_t output_tiles = 0;
   for (const MatrixUse& use : op.matrices) {
@@ -326,12 +325,11 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
   }
   const RegionScope region(context.emitter, name);
   TiledProduct product{.stream = context.weights,
-                       .inputs = context.row(norm ? norm->from : op.from),
+                       .inputs = context.row(op.from),
                        .outputs = context.row(op.to),
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = output_tiles,
                        .add = op.add};
-  if (norm) product.scale = norm->scale;
   if (op.bias) {
     product.bias =
         context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));

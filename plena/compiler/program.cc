@@ -17,11 +17,11 @@ namespace {
 struct EmitOperator {
   const KernelContext& context;
   const LayerKind& kind;
-  std::optional<LateNorm> norm;  // of what a product reads
+  std::optional<LateNorm> norm;  // of what the feed-forward layer reads
 
   void operator()(const NormOp& op) const { emit_norm(context, kind, op); }
   void operator()(const ProductOp& op) const {
-    emit_product(context, kind, op, norm);
+    emit_product(context, kind, op);
     const AttentionOp* reader = attention_of(op.to);
     if (reader != nullptr && context.pipeline.cache_ahead == nullptr) {
       emit_early_cache_load(context, *reader);
