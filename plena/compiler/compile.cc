@@ -366,9 +366,12 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
 Result<Image> compile(const Model& model, const CompileOptions& options) {
   constexpr std::uint32_t kFineEnough = 8;  // bits of a weight, for gains to be folded in
   if (auto checked = check_options(options); !checked) return tl::unexpected(checked.error());
-  const auto turns =
-      choose_turns(model, options.settings, options.scales, options.rotate,
-                   {.fold_gains = options.settings.hbm_m_weight_type.width() >= kFineEnough});
+  const auto turns = choose_turns(
+      model, options.settings,
+      {.rule = options.rotate,
+       .scales = options.scales,
+       .graph = {.fold_gains = options.settings.hbm_m_weight_type.width() >= kFineEnough},
+       .interrupted = options.packing.interrupted});
   if (!turns) return tl::unexpected(turns.error());
   auto graph = model_graph(model, turns->graph);
   if (!graph) return forward_error(graph);

@@ -1,13 +1,14 @@
 #include "plena/compiler/turn_choice.h"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "plena/base/parallel.h"
+#include "plena/compiler/sample_inputs.h"
 #include "plena/compiler/tiled_graph.h"
 #include "plena/compiler/weight_stream.h"
 
@@ -15,9 +16,9 @@ namespace plena {
 
 namespace {
 
-constexpr std::uint32_t kSampledRows = 512;   // of a matrix
+constexpr std::uint32_t kSampledRows = 256;   // of a matrix
 constexpr std::uint32_t kSampledExperts = 2;  // of a layer
-// Errors of weights without outliers differ by a percent or so from one rotation to another.
+// Without outliers errors differ by a percent or so from one rotation to another.
 constexpr double kLeastGain = 0.02;
 
 // A matrix with the lanes around it.
@@ -91,43 +92,68 @@ std::vector<float> decoded(const QuantisedTensor& tensor, DataType type, std::si
   return values;
 }
 
-struct SquareSums {
-  double error = 0;
-  double size = 0;
+// Inputs as a product takes them, lane by lane: [lanes][vectors].
+struct LaneInputs {
+  std::vector<float> values;
+  std::size_t vectors = 0;
+
+  LaneInputs(const Product& product, const SampleInputs::Vectors& inputs)
+      : values(product.inputs.size() * inputs.size()), vectors(inputs.size()) {
+    for (std::size_t v = 0; v < vectors; ++v) {
+      std::vector<float> x = inputs[v];
+      if (product.gains != nullptr) {
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] *= (*product.gains)[i];
+      }
+      product.matrix->input_turn.turn(x);
+      for (std::size_t lane = 0; lane < product.inputs.size(); ++lane) {
+        const std::uint32_t element = product.inputs[lane];
+        if (element != kPadding) values[lane * vectors + v] = x[element];
+      }
+    }
+  }
 };
 
-// Of one output tile.
-void add_tile(const Product& product, std::uint32_t mlen, std::size_t tile, DataType type,
-              ScaleRule scales, SquareSums& sums) {
-  const DataType fp32 = DataType::plain(kFp32);
-  const std::size_t n = product.inputs.size() * mlen;
-  Quantiser exact(fp32);
-  append_tiles(exact, {*product.matrix, product.outputs, product.inputs}, mlen, tile, 1);
-  const std::vector<float> values = decoded(std::move(exact).finish(), fp32, n);
-  Quantiser quantiser(type, scales);
-  quantiser.append(values);
-  const std::vector<float> approximations = decoded(std::move(quantiser).finish(), type, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t input_tile = i / (std::size_t{mlen} * mlen);
-    const std::uint32_t column = product.inputs[input_tile * mlen + i % mlen];
-    if (column == kPadding) continue;
-    const double gain =
-        product.gains == nullptr ? 1.0 : static_cast<double>((*product.gains)[column]);
-    const double value = gain * static_cast<double>(values[i]);
-    const double error = gain * static_cast<double>(approximations[i]) - value;
-    sums.error += error * error;
-    sums.size += value * value;
+// Sum of squares of the outputs of tiles side by side, [input tiles][mlen outputs][mlen inputs].
+double square_sum(const std::vector<float>& tiles, std::size_t mlen, const LaneInputs& inputs) {
+  double sum = 0;
+  std::vector<float> outputs(inputs.vectors);
+  for (std::size_t j = 0; j < mlen; ++j) {
+    std::ranges::fill(outputs, 0.0F);
+    for (std::size_t first = 0; first * mlen < tiles.size(); first += mlen) {
+      const float* const row = &tiles[first * mlen + j * mlen];
+      for (std::size_t k = 0; k < mlen; ++k) {
+        const float* const x = &inputs.values[(first + k) * inputs.vectors];
+        for (std::size_t v = 0; v < inputs.vectors; ++v) outputs[v] += row[k] * x[v];
+      }
+    }
+    for (const float y : outputs) sum += static_cast<double>(y) * static_cast<double>(y);
   }
+  return sum;
 }
 
-double relative_error(const Product& product, std::uint32_t mlen, DataType type, ScaleRule scales) {
+// Error of the outputs relative to them, both squared.
+double relative_error(const Product& product, const SampleInputs::Vectors& sample,
+                      std::uint32_t mlen, DataType type, ScaleRule scales) {
+  const DataType fp32 = DataType::plain(kFp32);
+  const LaneInputs inputs(product, sample);
+  const std::size_t n = product.inputs.size() * mlen;
   const std::size_t tiles = product.outputs.size() / mlen;
   const std::size_t sampled = std::min<std::size_t>(tiles, std::max(1U, kSampledRows / mlen));
-  SquareSums sums;
+  double size = 0;
+  double error = 0;
   for (std::size_t i = 0; i < sampled; ++i) {
-    add_tile(product, mlen, i * tiles / sampled, type, scales, sums);
+    Quantiser exact(fp32);
+    append_tiles(exact, {*product.matrix, product.outputs, product.inputs}, mlen,
+                 i * tiles / sampled, 1);
+    std::vector<float> values = decoded(std::move(exact).finish(), fp32, n);
+    Quantiser quantiser(type, scales);
+    quantiser.append(values);
+    const std::vector<float> approximations = decoded(std::move(quantiser).finish(), type, n);
+    size += square_sum(values, mlen, inputs);
+    for (std::size_t k = 0; k < n; ++k) values[k] -= approximations[k];
+    error += square_sum(values, mlen, inputs);
   }
-  return sums.size == 0 ? 0 : sums.error / sums.size;
+  return size == 0 ? 0 : error / size;
 }
 
 bool is_around_values(const Product& product) {
@@ -136,15 +162,16 @@ bool is_around_values(const Product& product) {
 
 class TurnChooser {
  public:
-  TurnChooser(const Model& model, const Settings& settings, ScaleRule scales, TurnRule rule,
-              const GraphOptions& graph)
-      : model_(model), settings_(settings), scales_(scales) {
-    choice_.graph = graph;
-    choice_.rule = rule;
+  TurnChooser(const Model& model, const Settings& settings, const TurnOptions& options)
+      : model_(model), settings_(settings), options_(options) {
+    choice_.graph = options.graph;
   }
 
   Result<TurnChoice> choose() && {
-    if (choice_.rule == TurnRule::Off || !settings_.hbm_m_weight_type.is_mx()) return choice_;
+    if (options_.rule == TurnRule::Off || !settings_.hbm_m_weight_type.is_mx()) return choice_;
+    auto inputs = SampleInputs::of(model_, options_.interrupted);
+    if (!inputs) return forward_error(inputs);
+    inputs_ = *std::move(inputs);
     if (auto chosen = choose_residual(); !chosen) return tl::unexpected(chosen.error());
     if (auto chosen = choose_values(); !chosen) return tl::unexpected(chosen.error());
     return std::move(choice_);
@@ -200,7 +227,7 @@ class TurnChooser {
     group.error_as_is = mean(before);
     group.error_turned = mean(after);
     group.turned =
-        choice_.rule == TurnRule::All || group.error_turned < (1 - kLeastGain) * group.error_as_is;
+        options_.rule == TurnRule::All || group.error_turned < (1 - kLeastGain) * group.error_as_is;
   }
 
   static std::vector<double> joined(const Errors& errors) {
@@ -219,8 +246,12 @@ class TurnChooser {
     if (around_values) std::erase_if(products, std::not_fn(is_around_values));
     std::vector<double> of_products(products.size());
     const auto measure = [&](std::size_t i) -> Status {
-      of_products[i] =
-          relative_error(products[i], settings_.mlen, settings_.hbm_m_weight_type, scales_);
+      if (options_.interrupted != nullptr && *options_.interrupted) {
+        return fail(ErrorCode::Interrupted, "interrupted");
+      }
+      const Product& product = products[i];
+      of_products[i] = relative_error(product, inputs_.of(product.layer, product.role),
+                                      settings_.mlen, settings_.hbm_m_weight_type, options_.scales);
       return {};
     };
     if (auto done = for_each_piece(products.size(), measure); !done) {
@@ -235,7 +266,8 @@ class TurnChooser {
 
   const Model& model_;
   const Settings& settings_;
-  ScaleRule scales_;
+  const TurnOptions& options_;
+  SampleInputs inputs_;
   TurnChoice choice_;
 };
 
@@ -248,9 +280,9 @@ std::string group_text(const TurnGroup& group) {
 
 }  // namespace
 
-Result<TurnChoice> choose_turns(const Model& model, const Settings& settings, ScaleRule scales,
-                                TurnRule rule, const GraphOptions& graph) {
-  return TurnChooser(model, settings, scales, rule, graph).choose();
+Result<TurnChoice> choose_turns(const Model& model, const Settings& settings,
+                                const TurnOptions& options) {
+  return TurnChooser(model, settings, options).choose();
 }
 
 std::string summary(const TurnChoice& choice) {
@@ -265,7 +297,8 @@ std::string summary(const TurnChoice& choice) {
 
 std::string describe(const TurnChoice& choice) {
   if (choice.groups.empty()) return "";
-  std::string text = "Hadamard rotation, relative error of the weights:\n";
+  std::string text =
+      "Hadamard rotations, relative squared error of the outputs of quantised weights:\n";
   for (const TurnGroup& group : choice.groups) text += group_text(group);
   return text;
 }

@@ -2,6 +2,7 @@
 // error of its quantised weights.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,18 +32,23 @@ struct TurnGroup {
 };
 
 struct TurnChoice {
-  GraphOptions graph;  // `fold_gains` as given, turns as chosen
-  TurnRule rule = TurnRule::Off;
+  GraphOptions graph;             // `fold_gains` as given, turns as chosen
   std::vector<TurnGroup> groups;  // the residual stream, then the values of each layer
 };
 
+struct TurnOptions {
+  TurnRule rule = TurnRule::Off;
+  ScaleRule scales = ScaleRule::Floor;
+  GraphOptions graph;  // what else it says
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
 /// Compares the errors of each group of matrices in HBM_M_WEIGHT_TYPE, as they are and turned, on
-/// up to 512 rows of each. The error of a matrix is that of its outputs, squared, relative to them,
-/// for independent inputs of equal size: sum of (w' - w)^2 over sum of w^2, gains of norms
-/// included. That of a group is their mean. Plain types have no scale that rotation could improve:
-/// nothing turns.
-Result<TurnChoice> choose_turns(const Model& model, const Settings& settings, ScaleRule scales,
-                                TurnRule rule, const GraphOptions& graph);
+/// up to 256 rows of each. The error of a matrix is that of its outputs, squared, relative to the
+/// outputs, for the inputs that a sequence of random tokens gives it in f32; that of a group is the
+/// mean of its matrices'. Plain types have no scale that rotation could improve: nothing turns.
+Result<TurnChoice> choose_turns(const Model& model, const Settings& settings,
+                                const TurnOptions& options);
 
 /// What was turned in a few words, `residual, values 3/5`; `-` where that is nothing.
 std::string summary(const TurnChoice& choice);

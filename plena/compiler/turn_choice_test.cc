@@ -59,7 +59,7 @@ std::vector<float> gains_with_outlier() {
 TurnChoice choose(const std::vector<float>& gains, DataType weights, TurnRule rule) {
   Settings settings = testing::settings_of(testing::kPlainBf16);
   settings.hbm_m_weight_type = weights;
-  return choose_turns(random_model(gains), settings, ScaleRule::Floor, rule, {}).value();
+  return choose_turns(random_model(gains), settings, {.rule = rule}).value();
 }
 
 const DataType kMxfp4 = DataType::mx(kE2M1, 32);
@@ -96,7 +96,7 @@ TEST(TurnChoice, LeavesAStreamBehindNormsOfBranches) {
   model.layers[1].post_ffn_norm.weight = Tensor::f32(gains, 1, kHidden);
   Settings settings = testing::settings_of(testing::kPlainBf16);
   settings.hbm_m_weight_type = kMxfp4;
-  const auto choice = choose_turns(model, settings, ScaleRule::Floor, TurnRule::All, {}).value();
+  const auto choice = choose_turns(model, settings, {.rule = TurnRule::All}).value();
   EXPECT_EQ(summary(choice), "values 2/2");
   EXPECT_THAT(describe(choice), ::testing::HasSubstr("residual stream: cannot be turned"));
 }

@@ -10,8 +10,8 @@
 #include "plena/compiler/compile.h"
 #include "plena/compiler/model_graph.h"
 #include "plena/config/testing/typed_settings.h"
+#include "plena/model/forward_pass.h"
 #include "plena/model/open_model.h"
-#include "plena/model/testing/forward_pass.h"
 #include "plena/runtime/generation.h"
 
 namespace plena {
@@ -128,8 +128,7 @@ Session make_turned_session(const Model& model, const Settings& settings) {
     options.residual = widest_hadamard(model.config.hidden, settings.mlen);
     EXPECT_TRUE(options.residual);
   }
-  options.values.assign(model.layers.size(),
-                        widest_hadamard(model.config.head_dim, settings.mlen));
+  options.values.assign(model.layers.size(), widest_hadamard(model.config.head_dim, settings.mlen));
   EXPECT_TRUE(options.values.front());
   const auto image = compile(model_graph(model, options).value(), {.settings = settings});
   EXPECT_TRUE(image) << (image ? "" : image.error().render());
@@ -231,7 +230,7 @@ TEST(GptNanoSort, InFp32GivesTheLogitsOfTheForwardPass) {
       open_model(shared_data() + "/models/gpt-nano-sort/gpt-nano-sort-model.json").value();
   const Ids ids = {0, 0, 2, 1, 0, 1, 0, 0, 0, 1, 1};
   auto session = make_session(model, settings_of(testing::kPlainFp32), {});
-  const Agreement agreement = compare(session, ids, testing::forward_logits(model, ids));
+  const Agreement agreement = compare(session, ids, forward_logits(model, ids));
   EXPECT_LT(agreement.worst, kFp32Tolerance);
   EXPECT_EQ(agreement.parted, 0);
 }
@@ -243,7 +242,7 @@ TEST(GptNanoSort, TurnedInFp32GivesTheLogitsOfTheForwardPass) {
       open_model(shared_data() + "/models/gpt-nano-sort/gpt-nano-sort-model.json").value();
   const Ids ids = {0, 0, 2, 1, 0, 1, 0, 0, 0, 1, 1};
   auto session = make_turned_session(model, settings_of(testing::kPlainFp32));
-  const Agreement agreement = compare(session, ids, testing::forward_logits(model, ids));
+  const Agreement agreement = compare(session, ids, forward_logits(model, ids));
   EXPECT_LT(agreement.worst, kFp32Tolerance);
   EXPECT_EQ(agreement.parted, 0);
 }

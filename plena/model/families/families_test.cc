@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "plena/base/shared_data.h"
+#include "plena/model/forward_pass.h"
 #include "plena/model/mingpt.h"
 #include "plena/model/open_model.h"
-#include "plena/model/testing/forward_pass.h"
 #include "plena/model/testing/tiny_model.h"
 
 namespace plena {
@@ -57,7 +57,7 @@ TEST_P(TinyModel, HasTheReferenceLogits) {
   const std::string folder = shared_data() + "/models/tiny/" + GetParam();
   const auto model = open_model(folder);
   ASSERT_TRUE(model) << model.error().render();
-  const auto logits = testing::forward_logits(*model, testing::reference_ids(folder));
+  const auto logits = forward_logits(*model, testing::reference_ids(folder));
 
   EXPECT_LT(worst_difference(logits, testing::reference_logits(folder)), kLogitTolerance);
 }
@@ -79,7 +79,7 @@ TEST(HuggingFaceFolder, TellsTheSameStoryAsTheCheckpointItWasMadeOf) {
       read_json(models + "stories260K/reference.json").at("greedy_tokens").get<Ids>();
   const auto model = open_model(models + "stories260K-hf").value();
 
-  auto logits = testing::forward_logits(model, std::span(tokens).first(40));
+  auto logits = forward_logits(model, std::span(tokens).first(40));
 
   auto expected = testing::reference_logits(models + "stories260K");
   expected.resize(40 * 512);
@@ -115,7 +115,7 @@ TEST(MinGpt, SortsDigitsAsItsRecordingDoes) {
   for (std::size_t row = 0; row < rows.size() / length; ++row) {
     const Ids ids(rows.begin() + static_cast<std::ptrdiff_t>(row * length),
                   rows.begin() + static_cast<std::ptrdiff_t>((row + 1) * length));
-    const auto some = testing::forward_logits(*model, ids);
+    const auto some = forward_logits(*model, ids);
     logits.insert(logits.end(), some.begin(), some.end());
   }
 

@@ -9,8 +9,8 @@
 
 #include "plena/base/scratch_folder.h"
 #include "plena/base/shared_data.h"
+#include "plena/model/forward_pass.h"
 #include "plena/model/open_model.h"
-#include "plena/model/testing/forward_pass.h"
 #include "plena/model/testing/gguf_writer.h"
 #include "plena/model/testing/tiny_model.h"
 
@@ -209,7 +209,7 @@ TEST_P(TinyGguf, HasTheReferenceLogits) {
   const auto model = open_model(path);
 
   ASSERT_TRUE(model) << model.error().render();
-  const auto logits = testing::forward_logits(*model, testing::reference_ids(folder));
+  const auto logits = forward_logits(*model, testing::reference_ids(folder));
   EXPECT_LT(worst_difference(logits, testing::reference_logits(folder)), kLogitTolerance);
 }
 
@@ -235,8 +235,7 @@ class ConvertedGguf : public ::testing::Test {
     EXPECT_EQ(model->config.gated, original.config.gated);
     Ids ids(std::min(original.config.context, 24U));
     for (std::uint32_t i = 0; i < ids.size(); ++i) ids[i] = i * 37 % original.config.vocab;
-    EXPECT_LT(worst_difference(testing::forward_logits(*model, ids),
-                               testing::forward_logits(original, ids)),
+    EXPECT_LT(worst_difference(forward_logits(*model, ids), forward_logits(original, ids)),
               kLogitTolerance);
   }
   static Model tiny(const std::string& folder) {
@@ -292,7 +291,7 @@ TEST(GgufModel, TellsTheStoryOfTheReferenceFromHalves) {
   const auto model = open_model(models + "stories260K-gguf/stories260K-F16.gguf");
   ASSERT_TRUE(model) << model.error().render();
 
-  const auto logits = testing::forward_logits(*model, tokens);
+  const auto logits = forward_logits(*model, tokens);
 
   // Halves of weights are 2^-12 off; llama.cpp's logits on this file differ by up to 0.033.
   auto expected = testing::reference_logits(models + "stories260K");
@@ -328,7 +327,7 @@ TEST(GgufModel, AnswersAsSmolLm2Does) {
   const Ids answer = exact.at("tokens").get<Ids>();
   ids.insert(ids.end(), answer.begin(), answer.begin() + 3);
 
-  const auto logits = testing::forward_logits(*model, ids);
+  const auto logits = forward_logits(*model, ids);
 
   for (std::size_t step = 0; step < 4; ++step) {
     for (const json& top : exact.at("top5").at(step)) {

@@ -1,11 +1,13 @@
-#include "plena/model/testing/forward_pass.h"
+#include "plena/model/forward_pass.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-namespace plena::testing {
+#include "plena/base/parallel.h"
+
+namespace plena {
 
 namespace {
 
@@ -14,6 +16,10 @@ using Sequence = std::vector<Vector>;  // one vector a position
 
 void add(Vector& x, const Vector& y) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+}
+
+void add(Sequence& xs, const Sequence& ys) {
+  for (std::size_t i = 0; i < xs.size(); ++i) add(xs[i], ys[i]);
 }
 
 float cap(float value, float limit) {
@@ -27,34 +33,60 @@ void softmax(Vector& scores) {
   for (float& score : scores) score /= sum;
 }
 
-// Linear maps of a sequence decode each row of the matrix once.
-Sequence multiply(const Linear& linear, const Sequence& xs) {
-  Sequence ys(xs.size(), Vector(linear.weight.rows()));
-  Vector row(linear.weight.columns());
-  const Vector bias = linear.bias.values();
-  for (std::size_t r = 0; r < linear.weight.rows(); ++r) {
-    linear.weight.read_row(r, row);
-    for (std::size_t i = 0; i < xs.size(); ++i) {
-      ys[i][r] = std::inner_product(row.begin(), row.end(), xs[i].begin(), 0.0F);
-      if (!bias.empty()) ys[i][r] += bias[r];
-    }
+// Elements of a sequence's vectors side by side: [columns, positions].
+Vector side_by_side(const Sequence& xs, std::size_t columns) {
+  Vector turned(columns * xs.size());
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    for (std::size_t c = 0; c < columns; ++c) turned[c * xs.size() + i] = xs[i][c];
   }
-  return ys;
+  return turned;
 }
 
-Vector multiply(const Linear& linear, const Vector& x) {
-  return multiply(linear, Sequence{x}).front();
+// Linear maps of a sequence decode each row of the matrix once.
+Sequence multiply(const Linear& linear, const Sequence& xs) {
+  constexpr std::size_t kRows = 64;  // of a piece of work
+  const std::size_t columns = linear.weight.columns();
+  const std::size_t rows = linear.weight.rows();
+  const Vector inputs = side_by_side(xs, columns);
+  const Vector bias = linear.bias.values();
+  Sequence ys(xs.size(), Vector(rows));
+  const auto multiply_rows = [&](std::size_t piece) -> Status {
+    Vector row(columns);
+    for (std::size_t r = piece * kRows; r < std::min(rows, (piece + 1) * kRows); ++r) {
+      linear.weight.read_row(r, row);
+      Vector sums(xs.size());
+      for (std::size_t c = 0; c < columns; ++c) {
+        const float* const x = &inputs[c * xs.size()];
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += row[c] * x[i];
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        ys[i][r] = sums[i] + (bias.empty() ? 0.0F : bias[r]);
+      }
+    }
+    return {};
+  };
+  [[maybe_unused]] const Status done =  // cannot fail
+      for_each_piece((rows + kRows - 1) / kRows, multiply_rows);
+  return ys;
 }
 
 class Pass {
  public:
-  explicit Pass(const Model& model) : model_(model), config_(model.config) {}
+  Pass(const Model& model, const InputObserver& observer)
+      : model_(model), config_(model.config), observer_(observer) {}
 
-  Vector run(std::span<const std::uint32_t> ids) {
+  // The residual stream behind the last layer.
+  Result<Sequence> run_layers(std::span<const std::uint32_t> ids) {
     Sequence xs = embed(ids);
-    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      run_layer(model_.layers[i], config_.layers[i], xs);
+    for (; layer_ < model_.layers.size(); ++layer_) {
+      auto ran = run_layer(model_.layers[layer_], config_.layers[layer_], xs);
+      if (!ran) return tl::unexpected(ran.error());
     }
+    if (auto seen = show(ProductInput::Logits, xs); !seen) return tl::unexpected(seen.error());
+    return xs;
+  }
+
+  [[nodiscard]] Vector logits(const Sequence& xs) const {
     Vector logits;
     for (const Vector& y : multiply(model_.output, normalise(model_.final_norm, xs))) {
       for (const float logit : y) logits.push_back(cap(logit, config_.logit_cap));
@@ -79,17 +111,22 @@ class Pass {
     return xs;
   }
 
-  void run_layer(const LayerWeights& layer, const LayerConfig& layer_config, Sequence& xs) {
-    Sequence attended = attend(layer, layer_config, normalise(layer.attention_norm, xs));
-    attended = normalise(layer.post_attention_norm, attended);
-    for (std::size_t i = 0; i < xs.size(); ++i) add(xs[i], attended[i]);
+  [[nodiscard]] Status show(ProductInput input, const Sequence& xs) const {
+    return observer_ ? observer_(layer_, input, xs) : Status();
+  }
 
-    Sequence fed = normalise(layer.ffn_norm, xs);
-    for (Vector& x : fed) {
-      x = layer_config.experts ? mix_experts(layer, x) : feed_forward(layer.ffn, x);
-    }
-    fed = normalise(layer.post_ffn_norm, fed);
-    for (std::size_t i = 0; i < xs.size(); ++i) add(xs[i], fed[i]);
+  Status run_layer(const LayerWeights& layer, const LayerConfig& layer_config, Sequence& xs) const {
+    if (auto seen = show(ProductInput::Attention, xs); !seen) return seen;
+    const Sequence heads = attend(layer, layer_config, normalise(layer.attention_norm, xs));
+    if (auto seen = show(ProductInput::AttentionOutput, heads); !seen) return seen;
+    add(xs, normalise(layer.post_attention_norm, multiply(layer.o, heads)));
+
+    if (auto seen = show(ProductInput::FeedForward, xs); !seen) return seen;
+    const Sequence normed = normalise(layer.ffn_norm, xs);
+    auto fed = layer_config.experts ? mix_experts(layer, normed) : feed_forward(layer.ffn, normed);
+    if (!fed) return tl::unexpected(fed.error());
+    add(xs, normalise(layer.post_ffn_norm, *fed));
+    return {};
   }
 
   // Leaves the vectors as they are where there is no such norm.
@@ -160,7 +197,7 @@ class Pass {
         attend_head(head, begin, end, queries[i], keys, values, sinks, mixed[i]);
       }
     }
-    return multiply(layer.o, mixed);
+    return mixed;
   }
 
   void attend_head(std::size_t head, std::size_t begin, std::size_t end, const Vector& query,
@@ -197,53 +234,82 @@ class Pass {
     return x;
   }
 
-  Vector feed_forward(const FeedForwardWeights& ffn, const Vector& x) const {
-    Vector up = multiply(ffn.up, x);
-    if (!config_.gated) {
-      for (float& value : up) value = activate(value);
-      return multiply(ffn.down, up);
-    }
-    Vector gate = multiply(ffn.gate, x);
-    if (config_.activation == Activation::ClampedSwiglu) {
-      const float limit = config_.swiglu_limit;
-      for (float& value : gate) value = std::min(value, limit);
-      for (float& value : up) value = std::clamp(value, -limit, limit) + 1;
-    }
-    for (std::size_t i = 0; i < up.size(); ++i) up[i] *= activate(gate[i]);
-    return multiply(ffn.down, up);
+  void clamp(Vector& gate, Vector& up) const {
+    const float limit = config_.swiglu_limit;
+    for (float& value : gate) value = std::min(value, limit);
+    for (float& value : up) value = std::clamp(value, -limit, limit) + 1;
   }
 
-  Vector mix_experts(const LayerWeights& layer, const Vector& x) const {
+  Result<Sequence> feed_forward(const FeedForwardWeights& ffn, const Sequence& xs) const {
+    Sequence hidden = multiply(ffn.up, xs);
+    Sequence gates = config_.gated ? multiply(ffn.gate, xs) : hidden;
+    for (std::size_t i = 0; i < xs.size(); ++i) {
+      if (!config_.gated) hidden[i].assign(hidden[i].size(), 1.0F);
+      if (config_.activation == Activation::ClampedSwiglu) clamp(gates[i], hidden[i]);
+      for (std::size_t k = 0; k < hidden[i].size(); ++k) hidden[i][k] *= activate(gates[i][k]);
+    }
+    if (auto seen = show(ProductInput::Hidden, hidden); !seen) return tl::unexpected(seen.error());
+    return multiply(ffn.down, hidden);
+  }
+
+  // Weights of all experts for one token; 0 for those not chosen.
+  [[nodiscard]] Vector expert_weights(Vector logits) const {
     const ExpertsConfig& experts = config_.experts;
-    Vector weights = multiply(layer.router, x);
-    std::vector<std::size_t> order(weights.size());
+    std::vector<std::size_t> order(logits.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+                     [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
     order.resize(experts.chosen);
-    if (experts.weighting == ExpertWeighting::SoftmaxOfChosen) {
-      Vector chosen(weights.size(), -std::numeric_limits<float>::infinity());
-      for (const std::size_t expert : order) chosen[expert] = weights[expert];
-      weights = chosen;
-    }
-    softmax(weights);
-    Vector mixed(x.size());
-    for (const std::size_t expert : order) {
-      Vector y = feed_forward(layer.experts[expert], x);
-      for (float& value : y) value *= weights[expert];
-      add(mixed, y);
+    Vector chosen(logits.size(), -std::numeric_limits<float>::infinity());
+    for (const std::size_t expert : order) chosen[expert] = logits[expert];
+    if (experts.weighting == ExpertWeighting::SoftmaxOfChosen) logits = chosen;
+    softmax(logits);
+    Vector weights(logits.size());
+    for (const std::size_t expert : order) weights[expert] = logits[expert];
+    return weights;
+  }
+
+  Result<Sequence> mix_experts(const LayerWeights& layer, const Sequence& xs) const {
+    Sequence weights = multiply(layer.router, xs);
+    for (Vector& of_token : weights) of_token = expert_weights(of_token);
+    Sequence mixed(xs.size(), Vector(config_.hidden));
+    for (std::size_t expert = 0; expert < layer.experts.size(); ++expert) {
+      std::vector<std::size_t> tokens;
+      Sequence inputs;
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        if (weights[i][expert] == 0) continue;
+        tokens.push_back(i);
+        inputs.push_back(xs[i]);
+      }
+      if (tokens.empty()) continue;
+      auto outputs = feed_forward(layer.experts[expert], inputs);
+      if (!outputs) return outputs;
+      for (std::size_t n = 0; n < tokens.size(); ++n) {
+        for (float& value : (*outputs)[n]) value *= weights[tokens[n]][expert];
+        add(mixed[tokens[n]], (*outputs)[n]);
+      }
     }
     return mixed;
   }
 
   const Model& model_;
   const ModelConfig& config_;
+  const InputObserver& observer_;
+  std::size_t layer_ = 0;
 };
 
 }  // namespace
 
-std::vector<float> forward_logits(const Model& model, std::span<const std::uint32_t> ids) {
-  return Pass(model).run(ids);
+Status observe_inputs(const Model& model, std::span<const std::uint32_t> ids,
+                      const InputObserver& observer) {
+  const auto ran = Pass(model, observer).run_layers(ids);
+  return ran ? Status() : tl::unexpected(ran.error());
 }
 
-}  // namespace plena::testing
+std::vector<float> forward_logits(const Model& model, std::span<const std::uint32_t> ids) {
+  const InputObserver nobody;
+  Pass pass(model, nobody);
+  return pass.logits(pass.run_layers(ids).value());  // fails by an observer alone
+}
+
+}  // namespace plena
