@@ -320,6 +320,8 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   auto shapes = measure_tables(*tiled, settings);
   if (!shapes) return forward_error(shapes);
   shapes->sequences = options.sequences;
+  shapes->window_elements = options.window_elements;
+  shapes->hbm_start = options.hbm_start;
   auto plans = plan_largest_block(*tiled, *shapes, options);
   if (!plans) return forward_error(plans);
   MemoryPlan* const plan = &plans->one_token;

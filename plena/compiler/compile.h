@@ -1,6 +1,8 @@
 // The compiler: a model's operator graph to an image that a machine can run.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "plena/base/error.h"
@@ -27,6 +29,10 @@ struct CompileOptions {
   std::uint32_t sequences = 1;          // to be decoded side by side
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
   TurnRule rotate = TurnRule::Off;      // of a model's vectors, for the sake of those scales
+  // Elements of weights or KV cache behind one address, at most; an address register's reach is the
+  // default. What exceeds it is cut between layers, and the registers are set anew for each.
+  std::uint64_t window_elements = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t hbm_start = 0;  // first byte of HBM that the image may use
   bool contents = true;  // false: the image's HBM stays empty, for who wants to see the program
   PackOptions packing;
 };

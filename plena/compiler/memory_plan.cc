@@ -47,16 +47,15 @@ struct TensorToPlace {
 };
 
 // Cuts a tensor with `parts` elements a layer into windows of whole layers, `slack` more elements
-// behind each.
+// behind each and `most` elements in all of one.
 Result<LayeredTensor> cut_windows(std::string_view name, const std::vector<std::uint64_t>& parts,
-                                  std::uint64_t slack, DataType type) {
-  const std::uint64_t most = most_elements(type);
+                                  std::uint64_t slack, std::uint64_t most) {
   LayeredTensor tensor;
   tensor.windows.emplace_back();
   for (const std::uint64_t part : parts) {
     if (part > most || slack > most - part) {
       return fail(ErrorCode::Unsupported,
-                  "{} of one layer takes {} elements, but an address register reaches {}", name,
+                  "{} of one layer takes {} elements, but one address reaches {}", name,
                   part + slack, most);
     }
     if (tensor.windows.back().elements + part > most - slack) tensor.windows.emplace_back();
@@ -80,30 +79,33 @@ std::vector<std::uint64_t> weight_parts(const TiledGraph& tiled) {
   return parts;
 }
 
-Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, std::uint32_t sequences,
+Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                    const Settings& settings) {
+  const auto most = [&](DataType type) {
+    return std::min(most_elements(type), input.window_elements);
+  };
   // A transfer always moves its whole amount; what lies behind the last row wanted is slack.
   const std::uint64_t tile_slack =
       std::uint64_t{settings.hbm_m_prefetch_amount - settings.mlen} * tiled.mlen;
   auto weights =
-      cut_windows("weights", weight_parts(tiled), tile_slack, settings.hbm_m_weight_type);
+      cut_windows("weights", weight_parts(tiled), tile_slack, most(settings.hbm_m_weight_type));
   if (!weights) return forward_error(weights);
   plan.weights = *std::move(weights);
   plan.weights.layers.front().first = tiled.constant_tiles() * tiled.tile_elements();
 
-  plan.cache_stride = std::uint64_t{sequences} * tiled.context_tiles * tiled.tile_elements();
+  plan.cache_stride = std::uint64_t{input.sequences} * tiled.context_tiles * tiled.tile_elements();
   const std::uint64_t regions = tiled.cache_regions();
   const std::uint64_t stored = round_up(regions, settings.hbm_v_writeback_amount) - regions;
   const std::vector<std::uint64_t> layers(tiled.graph->layers.size(), regions * plan.cache_stride);
   auto cache = cut_windows("KV cache", layers, stored * plan.cache_stride + tile_slack,
-                           settings.hbm_m_kv_type);
+                           most(settings.hbm_m_kv_type));
   if (!cache) return forward_error(cache);
   plan.cache = *std::move(cache);
-  if (sequences > 1 && plan.cache.windowed()) {
+  if (input.sequences > 1 && plan.cache.windowed()) {
     return fail_with_hint(ErrorCode::Unsupported,
                           fmt::format("the KV cache of {} sequences is more than an address "
                                       "register reaches",
-                                      sequences),
+                                      input.sequences),
                           "decode fewer sequences side by side, or compile for fewer positions");
   }
   return {};
@@ -173,11 +175,11 @@ std::uint64_t end_of_overlap(const std::vector<Block>& blocks, std::uint64_t fir
 }
 
 // Places a tensor as far in front as its elements and, at their distance, its scales find room
-// (semantics 5.5).
-void place_tensor(MemoryPlan& plan, const TensorToPlace& tensor) {
+// (semantics 5.5), from `start` on.
+void place_tensor(MemoryPlan& plan, const TensorToPlace& tensor, std::uint64_t start) {
   const TensorBytes bytes = bytes_of(tensor.place->elements, tensor.type);
   const std::uint64_t distance = plan.scale_offset;
-  std::uint64_t base = 0;
+  std::uint64_t base = start;
   for (;;) {
     if (const auto end = end_of_overlap(plan.hbm.blocks(), base, bytes.elements); end != 0) {
       base = end;
@@ -197,7 +199,7 @@ void place_tensor(MemoryPlan& plan, const TensorToPlace& tensor) {
 
 Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                  const Settings& settings) {
-  if (auto cut = cut_layered(plan, tiled, input.sequences, settings); !cut) return cut;
+  if (auto cut = cut_layered(plan, tiled, input, settings); !cut) return cut;
   const auto tensors = tensors_to_place(plan, tiled, input, settings);
   for (const TensorToPlace& tensor : tensors) {
     if (tensor.place->elements <= most_elements(tensor.type)) continue;
@@ -205,7 +207,8 @@ Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
                 tensor.name, tensor.place->elements, most_elements(tensor.type));
   }
   plan.scale_offset = scale_distance(tensors);
-  for (const TensorToPlace& tensor : tensors) place_tensor(plan, tensor);
+  for (const TensorToPlace& tensor : tensors)
+    place_tensor(plan, tensor, round_up(input.hbm_start, kHbmAlignment));
   return {};
 }
 

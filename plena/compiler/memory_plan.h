@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -91,6 +92,9 @@ struct PlanInput {
   TableShape expert_vectors;    // [layers * experts]
   std::uint32_t tokens = 1;     // of a block of prefill; 1: decoding only
   std::uint32_t sequences = 1;  // that have positions of their own in the cache
+  // Elements of weights or cache behind one address: no more than a register reaches anyway.
+  std::uint64_t window_elements = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t hbm_start = 0;  // byte of HBM that tensors lie behind
 };
 
 /// Places in FP_MEM, INT_MEM and Vector SRAM that belong to a window of attention.
