@@ -1,7 +1,8 @@
 #include "plena/cli/batch_text.h"
 
-#include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "plena/base/files.h"
 #include "plena/cli/command_line.h"
 
 namespace plena {
@@ -16,55 +17,72 @@ std::uint64_t tokens_fed(const BatchGeneration& generation) {
   return tokens;
 }
 
-Json to_json(const BatchText& batch, const BatchGeneration& generation,
-             const std::vector<std::string>& texts) {
-  Json sequences = Json::array();
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const Generation& sequence = generation.sequences[i];
-    sequences.push_back({{"ids", sequence.ids},
-                         {"text", texts[i]},
-                         {"sampled_ids", sequence.sampled},
-                         {"end", generation_end_name(sequence.end)}});
-  }
-  return {{"model", batch.model},
-          {"sequences", std::move(sequences)},
-          {"steps", tokens_fed(generation)},
-          {"host_seconds", generation.seconds}};
-}
-
 }  // namespace
 
-Result<int> generate_batch_text(const BatchText& batch, Session& session,
-                                const Tokenizer* tokenizer, const Context& context) {
+Result<BatchResult> run_batch(const BatchText& batch, Session& session,
+                              const Tokenizer* tokenizer) {
   std::vector<Sampler> samplers;
   for (std::size_t i = 0; i < batch.prompts.size(); ++i) {
     SamplingOptions sampling = batch.sampling;
     sampling.seed += i;
     samplers.emplace_back(sampling);
   }
-  std::vector<std::string> texts(batch.prompts.size());
-  const auto generation =
+  BatchResult result{.generation = {}, .texts = std::vector<std::string>(batch.prompts.size())};
+  auto generation =
       generate_batch(session, samplers, batch.prompts, batch.limits,
-                     [&](std::size_t sequence, std::uint32_t previous, std::uint32_t id) {
-                       if (tokenizer != nullptr) texts[sequence] += tokenizer->decode(previous, id);
+                     [&](std::size_t prompt, std::uint32_t previous, std::uint32_t id) {
+                       if (tokenizer != nullptr)
+                         result.texts[prompt] += tokenizer->decode(previous, id);
                      });
   if (!generation) return tl::unexpected(generation.error());
-  if (context.json) {
-    // Byte tokens may leave half a character, which JSON cannot hold.
-    print("{}\n",
-          to_json(batch, *generation, texts).dump(2, ' ', false, Json::error_handler_t::replace));
-    return 0;
+  result.generation = *std::move(generation);
+  return result;
+}
+
+Json to_json(const BatchText& batch, const BatchResult& result) {
+  Json sequences = Json::array();
+  for (std::size_t i = 0; i < result.texts.size(); ++i) {
+    const Generation& sequence = result.generation.sequences[i];
+    sequences.push_back({{"ids", sequence.ids},
+                         {"text", result.texts[i]},
+                         {"sampled_ids", sequence.sampled},
+                         {"end", generation_end_name(sequence.end)}});
   }
+  return {{"model", batch.model},
+          {"sequences", std::move(sequences)},
+          {"steps", tokens_fed(result.generation)},
+          {"host_seconds", result.generation.seconds}};
+}
+
+void print_texts(const BatchText& batch, const BatchResult& result, const Tokenizer* tokenizer) {
   const bool ids = batch.ids || tokenizer == nullptr;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
+  for (std::size_t i = 0; i < result.texts.size(); ++i) {
     print("{}: {}\n", i + 1,
-          ids ? fmt::format("{}", fmt::join(generation->sequences[i].ids, " ")) : texts[i]);
+          ids ? fmt::format("{}", fmt::join(result.generation.sequences[i].ids, " "))
+              : result.texts[i]);
   }
-  if (context.quiet) return 0;
-  const auto tokens = static_cast<double>(tokens_fed(*generation));
-  fmt::print(stderr, "{} tokens of {} texts in {:.0f} ms on this host, {:.0f} tokens/s\n", tokens,
-             texts.size(), generation->seconds * 1e3, tokens / generation->seconds);
-  return 0;
+}
+
+std::string host_line(const BatchResult& result) {
+  const auto tokens = static_cast<double>(tokens_fed(result.generation));
+  return fmt::format("{} tokens of {} texts in {:.0f} ms on this host, {:.0f} tokens/s\n", tokens,
+                     result.texts.size(), result.generation.seconds * 1e3,
+                     tokens / result.generation.seconds);
+}
+
+Result<std::vector<std::string>> read_prompts(const std::string& path) {
+  const auto text = read_text(path == "-" ? "/dev/stdin" : path);
+  if (!text) return tl::unexpected(text.error());
+  std::vector<std::string> prompts;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.find_first_not_of(" \t") != std::string::npos) prompts.push_back(std::move(line));
+  }
+  if (!prompts.empty()) return prompts;
+  return fail_with_hint(ErrorCode::Usage,
+                        fmt::format("{} has no prompt", path == "-" ? "standard input" : path),
+                        "one a line");
 }
 
 }  // namespace plena

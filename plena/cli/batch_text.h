@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "plena/cli/context.h"
 #include "plena/model/tokenizer.h"
 #include "plena/runtime/generation.h"
@@ -13,15 +15,29 @@ namespace plena {
 
 struct BatchText {
   std::string model;                                // for people
-  std::vector<std::vector<std::uint32_t>> prompts;  // one a sequence
+  std::vector<std::vector<std::uint32_t>> prompts;  // one a text
   SamplingOptions sampling;                         // of the first; each next one has the next seed
   GenerationLimits limits;
   bool ids = false;  // print ids instead of text
 };
 
-/// Runs them to their ends and prints each under its number, or all as one object with --json.
-/// `tokenizer` may be null: then ids come out.
-Result<int> generate_batch_text(const BatchText& batch, Session& session,
-                                const Tokenizer* tokenizer, const Context& context);
+struct BatchResult {
+  BatchGeneration generation;
+  std::vector<std::string> texts;  // one a prompt; empty ones without a tokenizer
+};
+
+/// Runs them to their ends. `tokenizer` may be null: then there are ids alone.
+Result<BatchResult> run_batch(const BatchText& batch, Session& session, const Tokenizer* tokenizer);
+
+nlohmann::ordered_json to_json(const BatchText& batch, const BatchResult& result);
+
+/// Each text, or its ids, under its number.
+void print_texts(const BatchText& batch, const BatchResult& result, const Tokenizer* tokenizer);
+
+/// One line about the host's time.
+std::string host_line(const BatchResult& result);
+
+/// The prompts of a file, one a line, blank lines left out; "-" is standard input.
+Result<std::vector<std::string>> read_prompts(const std::string& path);
 
 }  // namespace plena

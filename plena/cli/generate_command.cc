@@ -37,6 +37,7 @@ struct GenerateOptions {
   SamplingOptions sampling{.temperature = 1.0F, .top_p = 0.9F, .seed = 0};
   bool ids = false;
   std::string prompt_ids_file;
+  std::string prompts_file;
   std::string feed_file;
   std::string logits_file;
   TimingOptions timing;
@@ -56,6 +57,10 @@ Status check_numbers(const GenerateOptions& options) {
     return fail_with_hint(ErrorCode::Usage,
                           fmt::format("--temperature is {}", sampling.temperature),
                           "a number from 0 (always the likeliest token) up");
+  }
+  if (!options.prompts_file.empty() && options.model.sequences < 2) {
+    return fail_with_hint(ErrorCode::Usage, "--prompts is for several texts side by side",
+                          "--batch 2 or more");
   }
   if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
     return fail_with_hint(ErrorCode::Usage, fmt::format("--top-p is {}", sampling.top_p),
@@ -108,11 +113,10 @@ struct Outcome {
 
 // The prompt's tokens: ids as they are, the text, or with --chat what the model's template makes of
 // it.
-Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer* named) {
-  if (!options.prompt_ids_file.empty()) return read_ids(options.prompt_ids_file);
-  const Tokenizer& tokenizer = *named;
+Result<Ids> encode_prompt(const GenerateOptions& options, const std::string& prompt_text,
+                          const Tokenizer& tokenizer) {
   if (!options.chat) {
-    Ids ids = tokenizer.encode(options.prompt);
+    Ids ids = tokenizer.encode(prompt_text);
     if (!ids.empty()) return ids;
     return fail_with_hint(ErrorCode::Usage, "an empty prompt",
                           "this model has no token that begins a text: give it a --prompt");
@@ -124,7 +128,7 @@ Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer* named) 
   }
   std::vector<ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({"system", options.system});
-  messages.push_back({"user", options.prompt});
+  messages.push_back({"user", prompt_text});
   const SpecialTokens& special = tokenizer.special();
   const auto text = [&](std::optional<std::uint32_t> id) {
     return id ? std::string(tokenizer.piece(*id)) : std::string();
@@ -135,6 +139,29 @@ Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer* named) 
                    .end_text = special.ends.empty() ? std::string() : text(special.ends.front())});
   if (!prompt) return tl::unexpected(prompt.error());
   return tokenizer.encode_inner(*prompt);
+}
+
+Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer* tokenizer) {
+  if (!options.prompt_ids_file.empty()) return read_ids(options.prompt_ids_file);
+  return encode_prompt(options, options.prompt, *tokenizer);
+}
+
+// The prompts of a batch: those of a file, or the one prompt for every sequence.
+Result<std::vector<Ids>> make_prompts(const GenerateOptions& options, const Tokenizer* tokenizer) {
+  if (options.prompts_file.empty()) {
+    auto prompt = make_prompt(options, tokenizer);
+    if (!prompt) return forward_error(prompt);
+    return std::vector<Ids>(options.model.sequences, *prompt);
+  }
+  auto texts = read_prompts(options.prompts_file);
+  if (!texts) return forward_error(texts);
+  std::vector<Ids> prompts;
+  for (const std::string& text : *texts) {
+    auto prompt = encode_prompt(options, text, *tokenizer);
+    if (!prompt) return forward_error(prompt);
+    prompts.push_back(*std::move(prompt));
+  }
+  return prompts;
 }
 
 // Streams text, or ids, to stdout as the machine makes them; of a chat the answer alone.
@@ -264,8 +291,29 @@ Result<std::optional<Tokenizer>> open_tokenizer_for(const GenerateOptions& optio
   return std::optional<Tokenizer>(*std::move(tokenizer));
 }
 
+void print_batch(const GenerateOptions& options, const BatchText& batch, const BatchResult& result,
+                 const Tokenizer* tokenizer, const Outcome& outcome, const Session& session,
+                 const Context& context) {
+  const Dialect& dialect = session.machine().dialect;
+  if (context.json) {
+    // Byte tokens may leave half a character, which JSON cannot hold.
+    Json json = to_json(batch, result);
+    if (outcome.machine) json["machine"] = to_json(*outcome.machine, *outcome.timing);
+    if (outcome.timing) json["timing"] = to_json(*outcome.timing, session.program(), dialect);
+    return print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  }
+  print_texts(batch, result, tokenizer);
+  if (context.quiet) return;
+  fmt::print(stderr, "{}", host_line(result));
+  if (outcome.machine) fmt::print(stderr, "{}", to_text(*outcome.machine, *outcome.timing));
+  if (options.statistics) {
+    fmt::print(stderr, "{}", to_text(*outcome.timing, session.program(), dialect));
+  }
+}
+
 Result<int> generate_side_by_side(const GenerateOptions& options, Session& session,
-                                  const Tokenizer* tokenizer, const Context& context) {
+                                  const Tokenizer* tokenizer, const std::string& assembly,
+                                  const Context& context) {
   if (session.sequences() != options.model.sequences) {
     return fail_with_hint(
         ErrorCode::Usage,
@@ -273,16 +321,30 @@ Result<int> generate_side_by_side(const GenerateOptions& options, Session& sessi
                     options.model.model, session.sequences()),
         fmt::format("plena compile --batch {} makes an image that does", options.model.sequences));
   }
-  const auto prompt = make_prompt(options, tokenizer);
-  if (!prompt) return tl::unexpected(prompt.error());
+  auto prompts = make_prompts(options, tokenizer);
+  if (!prompts) return forward_error(prompts);
   const BatchText batch{
       .model = session.manifest().model,
-      .prompts = std::vector<Ids>(options.model.sequences, *prompt),
+      .prompts = *std::move(prompts),
       .sampling = options.sampling,
       .limits = {.max_tokens = static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)),
                  .ends = tokenizer != nullptr ? tokenizer->special().ends : Ids()},
       .ids = options.ids};
-  return generate_batch_text(batch, session, tokenizer, context);
+  auto works = start_clock(options, session);
+  if (!works) return forward_error(works);
+  const auto result = run_batch(batch, session, tokenizer);
+  Outcome outcome;
+  if (result) outcome.prompt = result->generation.prompt_runs;
+  auto stopped = stop_clock(*works, session, outcome);
+  if (!result) return tl::unexpected(result.error());
+  if (!stopped) return tl::unexpected(stopped.error());
+  if (outcome.machine) outcome.machine->tokens = result->generation.common_tokens;
+  if (works->timeline) {
+    auto written = works->timeline->write_report(assembly);
+    if (!written) return forward_error(written);
+  }
+  print_batch(options, batch, *result, tokenizer, outcome, session, context);
+  return 0;
 }
 
 Result<int> generate_text(const GenerateOptions& options, const Context& context) {
@@ -299,7 +361,9 @@ Result<int> generate_text(const GenerateOptions& options, const Context& context
   run_options.workers = &workers;
   auto session = Session::create(*image, run_options, options.engine.tile_cache_bytes());
   if (!session) return tl::unexpected(session.error());
-  if (options.model.sequences > 1) return generate_side_by_side(options, *session, texts, context);
+  if (options.model.sequences > 1) {
+    return generate_side_by_side(options, *session, texts, image->assembly, context);
+  }
   auto works = start_clock(options, *session);
   if (!works) return forward_error(works);
 
@@ -368,6 +432,14 @@ void add_generate_command(CLI::App& app, Context& context) {
   command->add_option("--seed", options->sampling.seed, "Another seed, another text; default 0")
       ->type_name("S");
   auto* batch = add_batch_option(*command, options->model);
+  command
+      ->add_option("--prompts", options->prompts_file,
+                   "Prompts of a batch, one a line (- is standard input), each with the next seed; "
+                   "those that find no place wait for a text to end")
+      ->type_name("FILE")
+      ->needs(batch)
+      ->excludes(prompt)
+      ->excludes("--prompt-ids");
   command->add_flag("--ids", options->ids, "Print the ids fed to the machine instead of text");
   command
       ->add_option("--feed", options->feed_file,
@@ -377,7 +449,6 @@ void add_generate_command(CLI::App& app, Context& context) {
       ->excludes(chat)
       ->excludes(batch);
   add_timing_options(*command, options->timing);
-  command->get_option("--timing")->excludes(batch);
   add_timeline_options(*command, options->timeline);
   command
       ->add_flag("--stats", options->statistics,

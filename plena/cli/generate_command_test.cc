@@ -332,11 +332,39 @@ TEST_F(GenerateCommand, DecodesSeveralTextsSideBySide) {
   EXPECT_EQ(batch["sequences"][1]["text"], generate({"--seed", "1"})["text"]);
 }
 
+TEST_F(GenerateCommand, TakesThePromptsOfABatchFromAFileAndTimesThem) {
+  write("prompts.txt", "Once\n\nLily and Ben\r\nThe dragon\n");
+
+  const auto run = run_program({"generate", stories_, "--batch", "2", "--prompts",
+                                path("prompts.txt"), "--tokens", "4", "--temperature", "0",
+                                "--timing", "pipelined", "--json"});
+
+  ASSERT_EQ(run.status, 0) << run.err;
+  const Json batch = Json::parse(run.out);
+  ASSERT_EQ(batch["sequences"].size(), 3U);
+  EXPECT_THAT(batch["sequences"][1]["text"].get<std::string>(), StartsWith("Lily and Ben"));
+  EXPECT_THAT(batch["sequences"][2]["text"].get<std::string>(), StartsWith("The dragon"));
+  // The first token of each comes with its prompt; the other three are common steps'.
+  EXPECT_EQ(batch["machine"]["tokens_after_the_first"], 9);
+  EXPECT_GT(batch["machine"]["cycles_per_token"], 1000);
+  EXPECT_EQ(batch["machine"]["cycles"], batch["timing"]["cycles"]);
+}
+
+TEST_F(GenerateCommand, RefusesPromptsThatAreNone) {
+  write("empty.txt", "\n  \n");
+  EXPECT_THAT(refusal({stories_, "--batch", "2", "--prompts", path("empty.txt")}),
+              HasSubstr("has no prompt"));
+  EXPECT_THAT(refusal({stories_, "--prompts", path("empty.txt")}), HasSubstr("--batch"));
+  EXPECT_THAT(refusal({stories_, "--batch", "1", "--prompts", path("empty.txt")}),
+              HasSubstr("--batch 2"));
+  EXPECT_THAT(refusal({stories_, "--batch", "2", "--prompts", path("none.txt")}),
+              HasSubstr("none.txt"));
+}
+
 TEST_F(GenerateCommand, WantsAnImageThatWasCompiledForTheBatch) {
   ASSERT_EQ(run_program({"compile", stories_, "-o", path("image")}).status, 0);
 
   EXPECT_THAT(refusal({path("image"), "--batch", "2"}), HasSubstr("plena compile --batch 2"));
-  EXPECT_THAT(refusal({stories_, "--batch", "2", "--timing", "pipelined"}), HasSubstr("--batch"));
   EXPECT_THAT(refusal({stories_, "--batch", "0"}), HasSubstr("--batch"));
 }
 

@@ -75,6 +75,54 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Batch,
                            return name;
                          });
 
+TEST(BatchOfSequences, GivesThePlaceOfATextThatEndedToTheNextPrompt) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(shared_data() + "/models/tiny/llama-gqa").value();
+  auto two = Session::create(make_image(model, 2, 4096)).value();
+  auto alone = Session::create(make_image(model, 1, 4096)).value();
+  const std::vector<Ids> prompts{prompt_of(2), prompt_of(0), prompt_of(4), prompt_of(1),
+                                 prompt_of(3)};
+  std::vector<Sampler> samplers(5, Sampler({.temperature = 0, .top_p = 1, .seed = 0}));
+  // An end that one text meets early leaves its place while the other goes on.
+  Sampler first({.temperature = 0, .top_p = 1, .seed = 0});
+  const std::uint32_t end =
+      generate(alone, first, prompts[1], {.max_tokens = 9, .ends = {}}).value().sampled[3];
+  const GenerationLimits limits{.max_tokens = 9, .ends = {end}};
+
+  const auto batch = generate_batch(two, samplers, prompts, limits);
+
+  ASSERT_TRUE(batch) << batch.error().render();
+  ASSERT_EQ(batch->sequences.size(), 5U);
+  std::uint64_t fed_together = 0;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    Sampler sampler({.temperature = 0, .top_p = 1, .seed = 0});
+    const auto single = generate(alone, sampler, prompts[i], limits);
+    ASSERT_TRUE(single) << single.error().render();
+    EXPECT_EQ(batch->sequences[i].sampled, single->sampled) << "prompt " << i;
+    EXPECT_EQ(batch->sequences[i].end, single->end) << "prompt " << i;
+    fed_together += single->ids.size() - prompts[i].size();
+  }
+  EXPECT_EQ(batch->common_tokens, fed_together);
+}
+
+TEST(BatchOfSequences, LeavesPlacesEmptyThatNobodyWantsAndRefusesNoPrompts) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(shared_data() + "/models/tiny/llama-gqa").value();
+  auto three = Session::create(make_image(model, 3, 4096)).value();
+  auto alone = Session::create(make_image(model, 1, 4096)).value();
+  const std::vector<Ids> prompts{prompt_of(1)};
+  std::vector<Sampler> samplers(1, Sampler({.temperature = 0, .top_p = 1, .seed = 0}));
+  const GenerationLimits limits{.max_tokens = 5, .ends = {}};
+
+  const auto batch = generate_batch(three, samplers, prompts, limits);
+
+  ASSERT_TRUE(batch) << batch.error().render();
+  Sampler sampler({.temperature = 0, .top_p = 1, .seed = 0});
+  EXPECT_EQ(batch->sequences[0].sampled,
+            generate(alone, sampler, prompts[0], limits).value().sampled);
+  EXPECT_FALSE(generate_batch(three, {}, {}, limits));
+}
+
 TEST(BatchOfSequences, EndsEachOneOnItsOwn) {
   PLENA_NEEDS_SHARED();
   const auto model = open_model(shared_data() + "/models/tiny/llama-gqa").value();

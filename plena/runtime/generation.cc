@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "plena/model/tokenizer.h"
 
@@ -144,7 +145,7 @@ Result<Generation> generate(Session& session, Sampler& sampler,
 
 namespace {
 
-// One of several sequences: what it has said and where it stands.
+// One of several texts: what it has said and where it stands.
 struct Sequence {
   Generation generation;
   std::uint32_t previous = kNoToken;
@@ -157,17 +158,81 @@ struct Sequence {
 
 class BatchStepper {
  public:
-  BatchStepper(Session& session, const GenerationLimits& limits,
+  BatchStepper(Session& session, std::span<Sampler> samplers,
+               std::span<const std::vector<std::uint32_t>> prompts, const GenerationLimits& limits,
                const std::function<void(std::size_t, std::uint32_t, std::uint32_t)>& token)
-      : session_(session), limits_(limits), token_(token), sequences_(session.sequences()) {}
+      : session_(session),
+        samplers_(samplers),
+        prompts_(prompts),
+        limits_(limits),
+        token_(token),
+        sequences_(prompts.size()),
+        places_(session.sequences()) {}
 
-  // Feeds a sequence's prompt and samples its first token.
-  Status start(std::size_t index, Sampler& sampler, std::span<const std::uint32_t> prompt) {
-    session_.select_sequence(static_cast<std::uint32_t>(index));
+  // Prompts to places that are free, until none is, or nobody waits.
+  Status fill_places() {
+    for (std::size_t place = 0; place < places_.size(); ++place) {
+      while (next_ < prompts_.size() && is_free(place)) {
+        if (auto started = start(place, next_++); !started) return started;
+      }
+    }
+    if (common_tokens_ == 0) prompt_runs_ = runs_;
+    return {};
+  }
+
+  [[nodiscard]] bool ended() const {
+    return next_ == prompts_.size() && std::ranges::all_of(sequences_, &Sequence::ended);
+  }
+
+  // A token of every place. A text that has ended repeats its last, at its last position, which
+  // nobody reads; so does a place that nobody had with any token.
+  Status step() {
+    std::vector<std::uint32_t> tokens(places_.size(), 0);
+    std::vector<std::uint32_t> positions(places_.size(), 0);
+    for (std::size_t place = 0; place < places_.size(); ++place) {
+      if (!places_[place]) continue;
+      const Sequence& s = sequences_[*places_[place]];
+      tokens[place] = s.ended ? s.generation.ids.back() : s.generation.sampled.back();
+      positions[place] = s.ended ? s.position() - 1 : s.position();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const auto logits = session_.step_batch(tokens, positions);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!logits) return tl::unexpected(logits.error());
+    const std::size_t vocab = session_.manifest().vocab;
+    for (std::size_t place = 0; place < places_.size(); ++place) {
+      if (is_free(place)) continue;
+      const std::size_t index = *places_[place];
+      sequences_[index].generation.ids.push_back(tokens[place]);
+      ++common_tokens_;
+      auto sampled = sample(index, logits->subspan(place * vocab, vocab));
+      if (!sampled) return sampled;
+    }
+    return {};
+  }
+
+  [[nodiscard]] BatchGeneration finish() && {
+    BatchGeneration all{.sequences = {},
+                        .prompt_runs = prompt_runs_,
+                        .common_tokens = common_tokens_,
+                        .seconds = seconds_};
+    for (Sequence& s : sequences_) all.sequences.push_back(std::move(s.generation));
+    return all;
+  }
+
+ private:
+  [[nodiscard]] bool is_free(std::size_t place) const {
+    return !places_[place] || sequences_[*places_[place]].ended;
+  }
+
+  // Feeds a prompt at a place and samples its first token.
+  Status start(std::size_t place, std::size_t index) {
+    places_[place] = index;
+    session_.select_sequence(static_cast<std::uint32_t>(place));
     GenerationHooks hooks;
     hooks.token = [&](std::uint32_t /*previous*/, std::uint32_t id) { show(index, id); };
     Stepper stepper(session_, hooks);
-    auto fed = stepper.feed_prompt(prompt);
+    auto fed = stepper.feed_prompt(prompts_[index]);
     session_.select_sequence(0);
     if (!fed) return fed;
     Sequence& sequence = sequences_[index];
@@ -175,48 +240,16 @@ class BatchStepper {
     sequence.generation.prompt_runs = stepper.runs();
     runs_ += stepper.runs();
     seconds_ += stepper.seconds();
-    return sample(index, sampler, stepper.logits());
+    return sample(index, stepper.logits());
   }
 
-  [[nodiscard]] bool ended() const { return std::ranges::all_of(sequences_, &Sequence::ended); }
-
-  // A token of every sequence. One that has ended repeats its last, at its last position, which
-  // nobody reads.
-  Status step(std::span<Sampler> samplers) {
-    std::vector<std::uint32_t> tokens;
-    std::vector<std::uint32_t> positions;
-    for (const Sequence& s : sequences_) {
-      tokens.push_back(s.ended ? s.generation.ids.back() : s.generation.sampled.back());
-      positions.push_back(s.ended ? s.position() - 1 : s.position());
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    const auto logits = session_.step_batch(tokens, positions);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!logits) return tl::unexpected(logits.error());
-    const std::size_t vocab = session_.manifest().vocab;
-    for (std::size_t i = 0; i < sequences_.size(); ++i) {
-      if (sequences_[i].ended) continue;
-      sequences_[i].generation.ids.push_back(tokens[i]);
-      auto sampled = sample(i, samplers[i], logits->subspan(i * vocab, vocab));
-      if (!sampled) return sampled;
-    }
-    return {};
-  }
-
-  [[nodiscard]] BatchGeneration finish() && {
-    BatchGeneration all{.sequences = {}, .prompt_runs = runs_, .seconds = seconds_};
-    for (Sequence& s : sequences_) all.sequences.push_back(std::move(s.generation));
-    return all;
-  }
-
- private:
   void show(std::size_t index, std::uint32_t id) {
     if (token_) token_(index, sequences_[index].previous, id);
     sequences_[index].previous = id;
   }
 
-  Status sample(std::size_t index, Sampler& sampler, std::span<const float> logits) {
-    const auto id = sampler.pick(logits);
+  Status sample(std::size_t index, std::span<const float> logits) {
+    const auto id = samplers_[index].pick(logits);
     if (!id) return tl::unexpected(id.error());
     Sequence& sequence = sequences_[index];
     Generation& generation = sequence.generation;
@@ -237,10 +270,16 @@ class BatchStepper {
   }
 
   Session& session_;
+  std::span<Sampler> samplers_;
+  std::span<const std::vector<std::uint32_t>> prompts_;
   const GenerationLimits& limits_;
   const std::function<void(std::size_t, std::uint32_t, std::uint32_t)>& token_;
-  std::vector<Sequence> sequences_;
+  std::vector<Sequence> sequences_;                 // one a prompt
+  std::vector<std::optional<std::size_t>> places_;  // the sequence at each
+  std::size_t next_ = 0;                            // prompt that waits for a place
   std::size_t runs_ = 0;
+  std::size_t prompt_runs_ = 0;
+  std::uint64_t common_tokens_ = 0;
   double seconds_ = 0;
 };
 
@@ -250,23 +289,21 @@ Result<BatchGeneration> generate_batch(
     Session& session, std::span<Sampler> samplers,
     std::span<const std::vector<std::uint32_t>> prompts, const GenerationLimits& limits,
     const std::function<void(std::size_t, std::uint32_t, std::uint32_t)>& token) {
-  if (prompts.size() != session.sequences() || samplers.size() != prompts.size()) {
-    return fail(ErrorCode::Usage, "{} prompts, where the image decodes {} sequences side by side",
-                prompts.size(), session.sequences());
+  if (prompts.empty() || samplers.size() != prompts.size() || session.sequences() < 2) {
+    return fail(ErrorCode::Usage,
+                "{} prompts and {} samplers, where the image decodes {} sequences side by side",
+                prompts.size(), samplers.size(), session.sequences());
   }
   for (const auto& prompt : prompts) {
     if (auto fits = check_ids(prompt, session.manifest()); !fits) {
       return tl::unexpected(fits.error());
     }
   }
-  BatchStepper stepper(session, limits, token);
-  for (std::size_t i = 0; i < prompts.size(); ++i) {
-    if (auto started = stepper.start(i, samplers[i], prompts[i]); !started) {
-      return tl::unexpected(started.error());
-    }
-  }
+  BatchStepper stepper(session, samplers, prompts, limits, token);
+  if (auto filled = stepper.fill_places(); !filled) return tl::unexpected(filled.error());
   while (!stepper.ended()) {
-    if (auto stepped = stepper.step(samplers); !stepped) return tl::unexpected(stepped.error());
+    if (auto stepped = stepper.step(); !stepped) return tl::unexpected(stepped.error());
+    if (auto filled = stepper.fill_places(); !filled) return tl::unexpected(filled.error());
   }
   return std::move(stepper).finish();
 }

@@ -50,19 +50,21 @@ Result<Generation> generate(Session& session, Sampler& sampler,
                             std::span<const std::uint32_t> prompt, const GenerationLimits& limits,
                             const GenerationHooks& hooks = {});
 
-/// The same for several sequences, one a prompt, as many as the session decodes side by side; the
-/// sampler of each is its own. Prompts are fed one after the other, then all sequences step at
-/// once until the last has ended. `token(sequence, previous, id)` hears of tokens as they join.
+/// The same for several prompts, as many side by side as the session has sequences; the sampler of
+/// each is its own. A prompt is fed when it gets a place, alone; then all places step at once, and
+/// a text that has ended leaves its place to the next prompt. `token(prompt, previous, id)` hears
+/// of tokens as they join.
 struct BatchGeneration {
-  std::vector<Generation> sequences;
-  std::size_t prompt_runs = 0;  // of the program, for all prompts together
-  double seconds = 0;           // host time of all steps
+  std::vector<Generation> sequences;  // one a prompt
+  std::size_t prompt_runs = 0;        // of the program, before the first common step
+  std::uint64_t common_tokens = 0;    // that common steps have fed
+  double seconds = 0;                 // host time of all steps
 };
 Result<BatchGeneration> generate_batch(
     Session& session, std::span<Sampler> samplers,
     std::span<const std::vector<std::uint32_t>> prompts, const GenerationLimits& limits,
-    const std::function<void(std::size_t sequence, std::uint32_t previous, std::uint32_t id)>&
-        token = {});
+    const std::function<void(std::size_t prompt, std::uint32_t previous, std::uint32_t id)>& token =
+        {});
 
 /// What feeding known tokens came to, and how well the machine foretold them.
 struct FeedReport {

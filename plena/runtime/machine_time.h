@@ -14,7 +14,7 @@ struct MachineTime {
   std::uint64_t steps = 0;
   Cycle total = 0;           // of all steps
   Cycle first_token = 0;     // the prompt: until the logits of the first token that is sampled
-  std::uint64_t tokens = 0;  // steps after the prompt, a token each
+  std::uint64_t tokens = 0;  // after the prompt, a step each unless texts step together
   Cycle decode = 0;          // of those steps together
   std::uint64_t decode_bytes = 0;
 
