@@ -4,9 +4,10 @@
     native_comparison.py PLENA_BENCH [--llama2c RUN] [--llama-bench LLAMA_BENCH --gguf MODEL]
 
 RUN is llama2.c's program (gcc -O3 -march=native -ffast-math run.c -lm), which decodes the
-repository's stories260K; LLAMA_BENCH is llama.cpp's llama-bench, for a model of the user's. Rounds
-take turns, so that what else the machine does meets both; the best round of each counts. Seconds
-are CPU time of one thread, for llama2.c its process's without the start. Nothing here is asserted.
+repository's stories260K; LLAMA_BENCH is llama.cpp's llama-bench, for a model of the user's, which
+the simulated machine runs as well: 64 tokens decoded, and a prompt of 256. Rounds take turns, so that
+what else the machine does meets both; the best round of each counts. Seconds are CPU time of one
+thread, for llama2.c its process's without the start. Nothing here is asserted.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,6 +55,41 @@ def llama_bench_rates(program, model):
             for test in json.loads(run.stdout)}
 
 
+# Weights, caches and activations of an image, by the name its rows have.
+IMAGE_TYPES = {
+    "MXFP8": [],
+    "bf16": [part for name in ("HBM_M_WEIGHT_TYPE", "HBM_M_KV_TYPE", "HBM_V_KV_TYPE", "HBM_V_ACT_TYPE")
+             for part in ("--set", f"{name}=bf16")],
+}
+
+
+def compile_images(plena, model, folder):
+    images = {}
+    for name, types in IMAGE_TYPES.items():
+        images[name] = str(Path(folder) / name)
+        subprocess.run([plena, "compile", model, "-o", images[name], "--context", "512", *types],
+                       capture_output=True, check=True)
+    return images
+
+
+def simulated_rate(plena, image, prompt, tokens):
+    """Steps a second of a prompt of so many ids and so many tokens after it."""
+    ids = Path(image).parent / f"ids{prompt}.json"
+    ids.write_text(json.dumps(list(range(1000, 1000 + prompt))))
+    run = subprocess.run([plena, "generate", image, "--prompt-ids", str(ids), "--tokens", str(tokens),
+                          "--temperature", "0", "--threads", "1", "--json"],
+                         capture_output=True, text=True, check=True)
+    result = json.loads(run.stdout)
+    return result["steps"] / result["host_seconds"]
+
+
+def simulated_rates(plena, images):
+    rates = {f"simulated {name} decode": simulated_rate(plena, image, 1, 64)
+             for name, image in images.items()}
+    rates["simulated MXFP8 prefill of 256"] = simulated_rate(plena, images["MXFP8"], 256, 1)
+    return rates
+
+
 def bench_counters(program, pattern):
     run = subprocess.run([program, f"--benchmark_filter={pattern}", "--benchmark_format=json",
                           "--benchmark_min_time=0.2"], capture_output=True, text=True, check=True)
@@ -71,7 +108,7 @@ def cpu_name():
     return platform.processor()
 
 
-def measure(arguments):
+def measure(arguments, images):
     best = {}
     for _ in range(arguments.rounds):
         decode = bench_counters(arguments.plena_bench, f"^decode_(mxfp8|bf16)/{POSITIONS}")
@@ -81,6 +118,7 @@ def measure(arguments):
         if arguments.llama_bench:
             keep_best(best, {f"llama.cpp {name}": rate for name, rate in
                              llama_bench_rates(arguments.llama_bench, arguments.gguf).items()})
+            keep_best(best, simulated_rates(arguments.plena, images))
     return best
 
 
@@ -93,11 +131,14 @@ def print_generation(best):
         if name in best:
             ratio = f"{best[name] / native:.2f}" if native else ""
             print(f"| {title} | {ratio} | {best[name]:,.0f} |")
-    others = {name: rate for name, rate in best.items() if name.startswith("llama.cpp")}
-    if others:
-        print("\n| | tokens/s |\n|---|---|")
-        for name, rate in others.items():
-            print(f"| {name} | {rate:,.1f} |")
+    simulated = {name: rate for name, rate in best.items() if name.startswith("simulated")}
+    if simulated:
+        print("\n| the model of --gguf, one thread | of llama.cpp | tokens/s |\n|---|---|---|")
+        for name, rate in simulated.items():
+            native = best["llama.cpp " + ("decode" if name.endswith("decode") else "prefill of 256")]
+            print(f"| {name} | {rate / native:.2f} | {rate:,.1f} |")
+        for name in ("llama.cpp decode", "llama.cpp prefill of 256"):
+            print(f"| {name} | 1.00 | {best[name]:,.1f} |")
 
 
 def print_kernels(program):
@@ -126,12 +167,19 @@ def main():
     parser.add_argument("--llama2c", help="llama2.c's program")
     parser.add_argument("--llama-bench", help="llama.cpp's llama-bench")
     parser.add_argument("--gguf", help="the model for it")
+    parser.add_argument("--plena", help="the command, of the same build by default")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     if bool(arguments.llama_bench) != bool(arguments.gguf):
         parser.error("--llama-bench and --gguf go together")
     print(f"{cpu_name()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
-    print_generation(measure(arguments))
+    arguments.plena = arguments.plena or str(
+        Path(arguments.plena_bench).resolve().parent.parent / "plena" / "cli" / "plena")
+    with tempfile.TemporaryDirectory() as folder:
+        images = {}
+        if arguments.gguf:
+            images = compile_images(arguments.plena, arguments.gguf, folder)
+        print_generation(measure(arguments, images))
     print_kernels(arguments.plena_bench)
 
 
