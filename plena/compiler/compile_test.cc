@@ -282,6 +282,29 @@ INSTANTIATE_TEST_SUITE_P(Compile, Machines,
                                            with_amounts(32, 8, 16), with_matrix_sram(32),
                                            with_matrix_sram(50)));
 
+// Two, three and four slots of two heads, over three tiles of positions; the last layer loads the
+// keys of a next one that is not there.
+TEST(Slots, ThatOverlapGiveTheLogitsOfTheForwardPass) {
+  struct Shape {
+    LlamaConfig config;
+    Settings settings;
+  };
+  const Settings narrow = with_tile(fp32_settings(), 32, 8, 4);
+  const Settings wide = with_tile(fp32_settings(), 64, 16, 4);
+  for (auto [config, settings] :
+       {Shape{heads_of(32, 4, 2), narrow}, Shape{heads_of(64, 8, 4), narrow},
+        Shape{heads_of(32, 8, 4), wide}, Shape{heads_of(96, 6, 3), wide},
+        Shape{heads_of(64, 4, 2), wide}}) {
+    config.context = 3 * settings.mlen - 1;
+    const RandomModel random(config);
+    const auto image =
+        compile(describe(random.model()), {settings, Dialect(), "random", {}}).value();
+    EXPECT_THAT(image.assembly, HasSubstr("slot by slot"));
+    EXPECT_LT(worst_difference(config, settings), kF32Tolerance)
+        << config.heads << " heads of a model as wide as " << config.dim;
+  }
+}
+
 // 1e-4 of the forward pass needs f32; the narrow formats only have to stay near it.
 TEST(Compile, RunsWithTheDefaultTypes) {
   Settings settings;
