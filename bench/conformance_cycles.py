@@ -34,6 +34,12 @@ def attention(rows, heads, kv_heads, head_dim):
             "head_dim": head_dim}
 
 
+def softmax(rows):
+    """Of attention what is not scores: exponentials, their sums, and the product with V as well."""
+    return {**attention(rows, 1, 1, rows), "what": f"softmax: rows {rows}, ours with the product with V",
+            "regions": ["softmax", "values"]}
+
+
 def norm(kind, rows, inputs, gain=False):
     return {"operator": kind, "rows": rows, "inputs": inputs, "gain": gain}
 
@@ -57,6 +63,7 @@ CASES = {
     "aten_flash_gqa_16": attention(16, 4, 1, 4),
     "aten_flash_gqa_64": attention(64, 4, 1, 16),
     "aten_flash_mha_64": attention(64, 1, 1, 64),
+    "aten_softmax_64": softmax(64),
     "aten_rms_norm_16": norm("rms_norm", 16, 16),
     "aten_rms_norm_64": norm("rms_norm", 64, 64),
     "aten_layer_norm_16": norm("layer_norm", 16, 16),
@@ -136,6 +143,8 @@ def single_operators(program, kernels, folder):
 
 
 def describe(case):
+    if "what" in case:
+        return case["what"]
     sizes = {key: value for key, value in case.items() if key not in ("operator", "bias", "gain")}
     return f"{case['operator'].replace('_', ' ')}: " + ", ".join(
         f"{key.replace('_', ' ')} {value}" for key, value in sizes.items())
@@ -159,6 +168,8 @@ def main():
             if "failure" in result:
                 print(f"| `{kernel}` | {describe(case)} | {theirs:,} | {result['failure']} | | |")
                 continue
+            if "regions" in case:
+                result["cycles"] = sum(result["regions"][region] for region in case["regions"])
             ratio = result["cycles"] / theirs
             error = f"{result['error']:.1e}" if "error" in result else ""
             print(f"| `{kernel}` | {describe(case)} | {theirs:,} | {result['cycles']:,} "
