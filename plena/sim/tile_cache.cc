@@ -150,7 +150,10 @@ void TileCache::lay_out(const Kind& kind) {
   storage_ = std::move(*storage);
   room_ = bytes_ / tile_bytes_;
   tiles_.reserve(room_);
-  buckets_.assign(std::bit_ceil(room_), nullptr);
+  // Most tiles of a model that streams by are not here: an empty bucket says so without a look at
+  // any tile.
+  constexpr std::size_t kBucketsPerTile = 8;
+  buckets_.assign(std::bit_ceil(room_) * kBucketsPerTile, nullptr);
 }
 
 std::uint8_t* TileCache::take_room() {
