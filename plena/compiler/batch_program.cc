@@ -4,6 +4,7 @@
 
 #include "plena/compiler/block_kernels.h"
 #include "plena/compiler/layer_walk.h"
+#include "plena/compiler/logit_pieces.h"
 
 namespace plena {
 
@@ -48,9 +49,15 @@ class BatchProgram {
 
   // Runs of operators that know positions for one sequence after the other.
   void emit_operators(const LayerKind& kind) const {
-    emit_layer_vectors(context_, one_.tiled.all_rows(kind.vectors));
+    emit_layer_vectors(context_, loaded_vectors(one_.tiled, one_.tables, kind));
     const std::vector<Operator>& operators = kind.operators;
     for (auto op = operators.begin(); op != operators.end();) {
+      if (comes_in_pieces(context_, *op)) {
+        const auto at = static_cast<std::size_t>(op - operators.begin());
+        return emit_logit_pieces(context_, kind, at, [&](const Operator& part) {
+          emit_block_operator(context_, kind, part);
+        });
+      }
       const auto end = std::find_if_not(op, operators.end(), knows_positions);
       if (op == end) {
         emit_block_operator(context_, kind, *op++);

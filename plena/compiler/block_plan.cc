@@ -12,12 +12,12 @@ constexpr std::uint64_t whole_multiple(std::uint64_t value, std::uint64_t multip
   return (value + multiple - 1) / multiple * multiple;
 }
 
-void place_values(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan, std::uint64_t slack,
-                  BlockUse use) {
+void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
+                  MemoryPlan& plan, std::uint64_t slack, BlockUse use) {
   block.query_rows = block.packing.empty() ? tiled.heads.query_rows() : block.packing.rows;
   for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
     const Value& value = tiled.graph->values[id];
-    std::uint64_t rows = tiled.rows(id);
+    std::uint64_t rows = rows_at_once(tiled, input, id);
     if (value.layout == Layout::Qkv) rows = block.query_rows + 2 * tiled.heads.key_rows();
     // Of a prompt one token's logits are wanted, which are left to decoding.
     const bool one_token = id == tiled.graph->logits && tiled.causal() && use == BlockUse::Prompt;
@@ -53,7 +53,7 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
   const std::uint64_t tokens = block.tokens;
   const std::uint64_t slack =
       std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
-  place_values(block, tiled, plan, slack, use);
+  place_values(block, tiled, input, plan, slack, use);
   const std::uint64_t hidden = tokens * tiled.hidden_tiles;
   block.gate = plan.vram.place("gate of a block", hidden);
   block.up = plan.vram.place("up of a block", hidden);

@@ -259,10 +259,7 @@ void emit_block_product(const BlockContext& context, const LayerKind& kind, cons
   if (qkv && !context.block.packing.empty()) {
     return BlockProductLoops(context, product).emit_placed(qkv_places(context));
   }
-  if (op.bias) {
-    product.bias =
-        context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
-  }
+  if (op.bias) product.bias = bias_address(context, kind, op);
   BlockProductLoops(context, product).emit();
 }
 

@@ -2,6 +2,7 @@
 
 #include "plena/compiler/block_kernels.h"
 #include "plena/compiler/layer_walk.h"
+#include "plena/compiler/logit_pieces.h"
 
 namespace plena {
 
@@ -22,8 +23,15 @@ struct EmitBlockOperator {
 };
 
 void emit_block_operators(const BlockContext& context, const LayerKind& kind) {
-  emit_layer_vectors(context, context.tiled.all_rows(kind.vectors));
-  for (const Operator& op : kind.operators) std::visit(EmitBlockOperator{context, kind}, op);
+  emit_layer_vectors(context, loaded_vectors(context.tiled, context.tables, kind));
+  for (std::size_t i = 0; i < kind.operators.size(); ++i) {
+    if (comes_in_pieces(context, kind.operators[i])) {
+      return emit_logit_pieces(context, kind, i, [&](const Operator& part) {
+        std::visit(EmitBlockOperator{context, kind}, part);
+      });
+    }
+    std::visit(EmitBlockOperator{context, kind}, kind.operators[i]);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -190,6 +191,11 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Bl
   manifest.context = tiled.graph->context;
   manifest.token_address = entry(plan.token);
   manifest.logits_address = plan.values[tiled.graph->logits].first * options.settings.vlen;
+  if (plan.logits_so_far.count != 0) {
+    manifest.logit_pieces = {
+        .logits = static_cast<std::uint32_t>(plan.logit_rows * options.settings.mlen),
+        .so_far_address = entry(plan.logits_so_far)};
+  }
   manifest.position_inputs = position_inputs(tiled, plan, tables);
   add_block_inputs(manifest.position_inputs, block, tiled.mlen);
   manifest.host_routing = host_routing(tiled, plan, options);
@@ -289,24 +295,63 @@ struct Plans {
   BlockPlan block;
 };
 
-// The plan with the most tokens of a block that fit.
+// The plan for blocks of shapes.tokens; an error where a memory is too small for it.
+Result<Plans> plan_for(const TiledGraph& tiled, const PlanInput& shapes, const Settings& settings) {
+  auto plan = plan_memory(tiled, shapes, settings);
+  if (!plan) return forward_error(plan);
+  auto batch = plan_batch(tiled, shapes, settings, *plan);
+  if (!batch) return forward_error(batch);
+  BlockPlan none;
+  auto block = shapes.tokens == 1 ? Result<BlockPlan>(std::move(none))
+                                  : plan_block(tiled, shapes, settings, shapes.tokens, *plan);
+  if (!block) return forward_error(block);
+  if (auto fits = plan->check(); !fits) return tl::unexpected(fits.error());
+  return Plans{*std::move(plan), *std::move(batch), *std::move(block)};
+}
+
+// The same with the logits in the fewest pieces that fit, `least` tiles or more each; sets
+// shapes.logit_rows.
+Result<Plans> plan_pieces(const TiledGraph& tiled, PlanInput& shapes, const Settings& settings,
+                          std::uint64_t least) {
+  const std::uint64_t rows = tiled.rows(tiled.graph->logits);
+  const auto try_rows = [&](std::uint64_t of_piece) {
+    shapes.logit_rows = of_piece;
+    return plan_for(tiled, shapes, settings);
+  };
+  if (auto smallest = try_rows(least); least >= rows || !smallest) return smallest;
+  std::uint64_t fits = least;
+  std::uint64_t too_many = rows;
+  while (too_many - fits > 1) {
+    const std::uint64_t middle = std::midpoint(fits, too_many);
+    (try_rows(middle) ? fits : too_many) = middle;
+  }
+  const std::uint64_t pieces = (rows + fits - 1) / fits;
+  return try_rows((rows + pieces - 1) / pieces);  // of equal length
+}
+
+// Tiles of logits that the options ask for at once; 0: all of them.
+std::uint64_t wanted_logit_rows(const TiledGraph& tiled, const CompileOptions& options) {
+  const std::uint64_t rows = options.logits_at_once / tiled.mlen;
+  if (options.logits_at_once == 0 || rows >= tiled.rows(tiled.graph->logits)) return 0;
+  return std::max<std::uint64_t>(rows, 1);
+}
+
+// The plan with the most tokens of a block that fit, logits in pieces rather than fewer tokens: it
+// takes pieces of that many weight tiles for the loads between them not to matter.
 Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
                                  const CompileOptions& options) {
+  constexpr std::uint64_t kLeastTiles = 64;
+  const std::uint64_t least = (kLeastTiles + tiled.dim_tiles - 1) / tiled.dim_tiles;
   std::uint32_t most = options.block == 0 ? tiled.mlen : options.block;
   for (;; most = shapes.tokens / 2) {
     shapes.tokens = block_size(tiled, options.settings, most);
-    auto plan = plan_memory(tiled, shapes, options.settings);
-    if (!plan) return forward_error(plan);
-    auto batch = plan_batch(tiled, shapes, options.settings, *plan);
-    if (!batch) return forward_error(batch);
-    if (shapes.tokens == 1) {
-      if (auto fits = plan->check(); !fits) return tl::unexpected(fits.error());
-      return Plans{*std::move(plan), *std::move(batch), BlockPlan{}};
-    }
-    auto block = plan_block(tiled, shapes, options.settings, shapes.tokens, *plan);
-    if (block && plan->check()) {
-      return Plans{*std::move(plan), *std::move(batch), *std::move(block)};
-    }
+    shapes.logit_rows = wanted_logit_rows(tiled, options);
+    auto whole = plan_for(tiled, shapes, options.settings);
+    if (whole) return whole;
+    const bool last = shapes.tokens == 1;
+    auto pieces = plan_pieces(tiled, shapes, options.settings, last ? 1 : least);
+    if (pieces) return pieces;
+    if (last) return pieces;
   }
 }
 

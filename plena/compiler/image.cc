@@ -42,7 +42,8 @@ Status check_block(const Image& image) {
   const BlockEntry& block = *manifest.block;
   const Settings& settings = image.settings;
   const std::uint64_t vram = settings.vector_sram_size * settings.vlen;
-  const std::uint64_t tiles = (manifest.vocab + settings.mlen - 1) / settings.mlen;
+  const std::uint64_t tiles =
+      (std::uint64_t{manifest.logits_at_once()} + settings.mlen - 1) / settings.mlen;
   const bool fits = block.tokens != 0 && block.entry != 0 &&
                     block.entry < image.program.words.size() &&
                     block.last_token_address < settings.int_sram_depth &&
@@ -60,7 +61,8 @@ Status check_batch(const Image& image) {
   const BatchEntry& batch = *image.manifest.batch;
   const Settings& settings = image.settings;
   const std::uint64_t vram = settings.vector_sram_size * settings.vlen;
-  const std::uint64_t tiles = (image.manifest.vocab + settings.mlen - 1) / settings.mlen;
+  const std::uint64_t tiles =
+      (std::uint64_t{image.manifest.logits_at_once()} + settings.mlen - 1) / settings.mlen;
   const std::uint64_t inputs = std::uint64_t{batch.sequences} * (std::uint64_t{batch.inputs} + 1);
   const bool fits =
       batch.sequences > 1 && batch.sequences <= settings.int_sram_depth && batch.entry != 0 &&
@@ -88,6 +90,16 @@ Status check_routing(const Image& image) {
   return bad_image("the host's routing of experts leaves a memory");
 }
 
+Status check_pieces(const Image& image) {
+  if (!image.manifest.logit_pieces) return {};
+  const LogitPieces& pieces = *image.manifest.logit_pieces;
+  if (pieces.logits != 0 && pieces.logits % image.settings.mlen == 0 &&
+      pieces.so_far_address < image.settings.int_sram_depth) {
+    return {};
+  }
+  return bad_image("pieces of its logits are no whole tiles, or are counted outside INT_MEM");
+}
+
 Status put_segment(const HbmSegment& segment, Machine& machine) {
   const Contents& bytes = segment.bytes;
   if (bytes.file() != nullptr) {
@@ -108,9 +120,11 @@ Status check_image(const Image& image) {
   if (auto checked = check_inputs(manifest, settings.int_sram_depth); !checked) return checked;
 
   const std::uint64_t vram_elements = settings.vector_sram_size * settings.vlen;
-  if (!inside(manifest.logits_address, manifest.vocab, vram_elements)) {
+  if (auto checked = check_pieces(image); !checked) return checked;
+  if (!inside(manifest.logits_address, manifest.logits_at_once(), vram_elements)) {
     return bad_image(fmt::format("{} logits at element {} leave Vector SRAM, which has {}",
-                                 manifest.vocab, manifest.logits_address, vram_elements));
+                                 manifest.logits_at_once(), manifest.logits_address,
+                                 vram_elements));
   }
   if (auto checked = check_block(image); !checked) return checked;
   if (auto checked = check_batch(image); !checked) return checked;

@@ -2,6 +2,7 @@
 // the host writes inputs and reads results. Kept as a folder of plain files.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -53,6 +54,14 @@ struct HostRouting {
   std::uint32_t weights_address = 0;  // entry of FP_MEM
 };
 
+/// Where Vector SRAM does not hold all logits: they come `logits` at a time, in the same place. The
+/// program stops at a C_BREAK behind each piece but the last, for the host to read it, and says in
+/// INT_MEM how many there have been, this piece included.
+struct LogitPieces {
+  std::uint32_t logits = 0;          // of a piece; whole tiles of MLEN
+  std::uint32_t so_far_address = 0;  // entry of INT_MEM; 0 until the first piece is there
+};
+
 /// A second entry of the program: it takes a block of tokens at consecutive positions at once. The
 /// host writes entry i of each input for the block's token i; the run ends at the end of the
 /// program. One that starts at 0 then ends at the C_BREAK before `entry`.
@@ -86,11 +95,18 @@ struct Manifest {
   std::uint32_t context = 0;        // positions 0 … context-1 work
   std::uint32_t token_address = 0;  // entry of INT_MEM for the token id
   std::vector<PositionInput> position_inputs;
-  std::uint64_t logits_address = 0;  // element of Vector SRAM; `vocab` consecutive elements
+  // Element of Vector SRAM; `vocab` consecutive elements, or those of a piece.
+  std::uint64_t logits_address = 0;
+  std::optional<LogitPieces> logit_pieces;
   std::optional<HostRouting> host_routing;
   std::optional<BlockEntry> block;
   std::optional<BatchEntry> batch;
   bool causal = true;  // false: there are only blocks, which see themselves as a whole
+
+  /// Logits that are in Vector SRAM at once.
+  [[nodiscard]] std::uint32_t logits_at_once() const {
+    return logit_pieces ? std::min(vocab, logit_pieces->logits) : vocab;
+  }
 };
 
 struct Image {

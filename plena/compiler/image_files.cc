@@ -91,6 +91,10 @@ Json manifest_json(const Image& image, const Offsets& offsets) {
                {"inputs", {{"token", {{"int_mem", m.token_address}}}, {"position", positions}}},
                {"outputs", {{"logits", {{"vram", m.logits_address}}}}},
                {"hbm", segments}};
+  if (m.logit_pieces) {
+    json["logit_pieces"] = {{"logits", m.logit_pieces->logits},
+                            {"so_far", {{"int_mem", m.logit_pieces->so_far_address}}}};
+  }
   if (m.block) {
     json["block"] = {{"tokens", m.block->tokens},
                      {"entry", m.block->entry},
@@ -148,6 +152,11 @@ Manifest parse_manifest(const Json& json) {
   }
   m.logits_address = unsigned_field<std::uint64_t>(json.at("outputs").at("logits"), "vram");
   m.causal = json.at("causal").get<bool>();
+  if (json.contains("logit_pieces")) {
+    const Json& pieces = json.at("logit_pieces");
+    m.logit_pieces = {unsigned_field<std::uint32_t>(pieces, "logits"),
+                      unsigned_field<std::uint32_t>(pieces.at("so_far"), "int_mem")};
+  }
   if (json.contains("block")) {
     const Json& block = json.at("block");
     m.block = {unsigned_field<std::uint32_t>(block, "tokens"),

@@ -121,6 +121,14 @@ void load_rows(const KernelContext& context, Gp from, AddressRegister base, Gp t
 void load_entry(const KernelContext& context, Gp from, AddressRegister base, Gp to,
                 const TableShape& table);
 
+/// The bias of the next `rows` tiles of logits, where they come in pieces.
+void emit_logit_bias(const KernelContext& context, const LayerKind& ending, VectorId bias,
+                     std::uint64_t rows);
+
+/// Address of the first row of a product's bias.
+std::uint64_t bias_address(const KernelContext& context, const LayerKind& kind,
+                           const ProductOp& op);
+
 /// Operators of the graph, see graph.h. `vectors` are those of their kind of layer.
 void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op);
 

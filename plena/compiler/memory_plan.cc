@@ -214,11 +214,37 @@ Status place_hbm(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
 
 // Rows of a value, and behind the last one room for transfers of whole amounts and write-outs of
 // BLEN rows.
-std::uint64_t value_rows(const TiledGraph& tiled, ValueId id, const Settings& settings) {
+std::uint64_t value_rows(const TiledGraph& tiled, const PlanInput& input, ValueId id,
+                         const Settings& settings) {
   const std::uint64_t slack =
       std::max({settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount, settings.blen}) -
       1;
-  return tiled.rows(id) + slack;
+  return rows_at_once(tiled, input, id) + slack;
+}
+
+// The product of the logits, if they come in pieces.
+const ProductOp* product_of_pieces(const TiledGraph& tiled, const PlanInput& input) {
+  if (input.logit_rows == 0) return nullptr;
+  for (const Operator& op : tiled.graph->ending.operators) {
+    const auto* product = std::get_if<ProductOp>(&op);
+    if (product != nullptr && product->to == tiled.graph->logits) return product;
+  }
+  return nullptr;
+}
+
+// Biases and gains of the layer with the most of them, and the bias of a piece of the logits.
+void place_vectors(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                   std::uint64_t slack) {
+  std::uint64_t rows = loaded_vectors(tiled, input, tiled.graph->ending);
+  for (const LayerKind& kind : tiled.graph->kinds) {
+    rows = std::max<std::uint64_t>(rows, loaded_vectors(tiled, input, kind));
+  }
+  const std::uint64_t terms = input.vectors.terms;
+  if (rows != 0) plan.vectors = plan.vram.place("biases and gains", rows * terms + slack);
+  const ProductOp* product = product_of_pieces(tiled, input);
+  if (product == nullptr || !product->bias) return;
+  plan.logit_bias =
+      plan.vram.place("bias of a piece of the logits", input.logit_rows * terms + slack);
 }
 
 void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
@@ -228,7 +254,7 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
   const std::uint64_t slack = fetched - 1;
   for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
     plan.values.push_back(
-        plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, id, settings)));
+        plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, input, id, settings)));
   }
   plan.heads = plan.vram.place("queries head by head", heads);
   plan.no_scores = plan.vram.place("lowest scores", heads);  // right before the scores
@@ -257,7 +283,7 @@ void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInpu
     plan.position_rows =
         plan.vram.place("rows of the position", input.positions.stored_rows() + slack);
   }
-  plan.vectors = place_table("biases and gains", input.vectors);
+  place_vectors(plan, tiled, input, slack);
   plan.expert_vectors = place_table("biases of the expert", input.expert_vectors);
   const ConstantRows constants = constant_rows(tiled);
   plan.selectors =
@@ -306,8 +332,7 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& sett
   plan.other_keys = plan.mram.place("K tiles of the next layer", context);
 }
 
-void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t tokens,
-                   std::uint32_t sequences) {
+void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input) {
   const Graph& graph = *tiled.graph;
   plan.score_maxima = plan.fp.place("maxima of scores", tiled.heads.heads_per_tile());
   plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile());
@@ -317,7 +342,7 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
     plan.sinks = plan.fp.place(
         "sinks", graph.layers.size() * tiled.heads.tiles * tiled.heads.heads_per_tile());
   }
-  plan.token = plan.integers.place("token", tokens);
+  plan.token = plan.integers.place("token", input.tokens);
   plan.cache_row = plan.integers.place("cache row", 1);
   plan.position_entry = plan.integers.place("position entry", 1);
   plan.cache_end = plan.integers.place("cache end", 1);
@@ -331,12 +356,16 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, std::uint64_t toke
   }
   plan.position_inputs = {"inputs of the position", plan.cache_row.first,
                           plan.integers.used() - plan.cache_row.first};
-  if (sequences > 1) plan.sequence_at = plan.integers.place("start of the sequence", 1);
+  if (input.sequences > 1) plan.sequence_at = plan.integers.place("start of the sequence", 1);
   if (tiled.experts != 0) {
     plan.expert_weights = plan.fp.place("weights of the experts", kMostPicks);
     plan.experts = plan.integers.place("experts chosen", kMostPicks);
   }
   plan.last_token = plan.integers.place("last token", 1);
+  if (input.logit_rows != 0) {
+    plan.logits_so_far = plan.integers.place("logits so far", 1);
+    plan.logit_pieces = plan.integers.place("loop over pieces of the logits", 1);
+  }
   plan.keys_at = plan.integers.place("regions of the tile", 1);
   plan.queries_at = plan.integers.place("queries of the tile", 1);
   plan.last_scores = plan.integers.place("scores of the newest tile", 1);
@@ -363,6 +392,21 @@ ConstantRows constant_rows(const TiledGraph& tiled) {
   rows.triangle = rows.mask + 5;
   rows.count = rows.triangle + (tiled.attends() && tiled.causal() ? tiled.mlen : 0);
   return rows;
+}
+
+std::uint64_t rows_at_once(const TiledGraph& tiled, const PlanInput& input, ValueId value) {
+  const std::uint64_t rows = tiled.rows(value);
+  const bool in_pieces = value == tiled.graph->logits && input.logit_rows != 0;
+  return in_pieces ? std::min(rows, input.logit_rows) : rows;
+}
+
+std::uint32_t loaded_vectors(const TiledGraph& tiled, const PlanInput& input,
+                             const LayerKind& kind) {
+  const ProductOp* product = product_of_pieces(tiled, input);
+  if (&kind != &tiled.graph->ending || product == nullptr || !product->bias) {
+    return tiled.all_rows(kind.vectors);
+  }
+  return tiled.first_row(kind.vectors, *product->bias);  // which is the last one
 }
 
 BlockAllocator::BlockAllocator(std::string memory, std::uint64_t capacity, std::string unit)
@@ -439,9 +483,10 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
   if (auto placed = place_hbm(plan, graph, input, settings); !placed) {
     return tl::unexpected(placed.error());
   }
+  plan.logit_rows = rows_at_once(graph, input, graph.graph->logits);
   place_vector_rows(plan, graph, input, settings);
   place_tiles(plan, graph, settings);
-  place_scalars(plan, graph, input.tokens, input.sequences);
+  place_scalars(plan, graph, input);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());
   return plan;
 }

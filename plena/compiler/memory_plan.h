@@ -89,9 +89,10 @@ struct TableShape {
 struct PlanInput {
   TableShape positions;  // what follows from the position: [context] cosines and sines, embeddings
   TableShape vectors;    // biases and gains: [layers and the ending]
-  TableShape expert_vectors;    // [layers * experts]
-  std::uint32_t tokens = 1;     // of a block of prefill; 1: decoding only
-  std::uint32_t sequences = 1;  // that have positions of their own in the cache
+  TableShape expert_vectors;     // [layers * experts]
+  std::uint32_t tokens = 1;      // of a block of prefill; 1: decoding only
+  std::uint32_t sequences = 1;   // that have positions of their own in the cache
+  std::uint64_t logit_rows = 0;  // of a piece of the logits (logit_pieces.h); 0: they come at once
   // Elements of weights or cache behind one address: no more than a register reaches anyway.
   std::uint64_t window_elements = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t hbm_start = 0;  // byte of HBM that tensors lie behind
@@ -120,23 +121,25 @@ struct MemoryPlan {
   std::uint64_t cache_stride = 0;  // elements between a layer's regions of the cache
 
   // Vector SRAM, in rows.
-  std::vector<Block> values;  // by ValueId, [tokens][rows]
-  Block heads;                // [heads of a tile] queries, each alone in its row
-  Block no_scores;            // [heads of a tile] the lowest, as if of a tile before the first
-  Block scores;               // [context tiles][heads of a tile], and rows an M_MM reads behind
-  Block group_sums;           // [groups] sums of weights in the first lanes of slots
-  Block group_scales;         // [groups] what the outputs are to be multiplied by, head by head
-  Block gate;                 // [tokens][2 hidden tiles] gate and up in turn
-  Block activation;           // [tokens][hidden tiles] between the stages of an activation
-  Block rotated;              // [tokens][query rows, key rows] on their way through RoPE
-  Block partials;             // [tokens] of one output tile, to be added
-  Block scratch;              // [4]
-  Block mask;                 // [tokens] 0 up to the position, else a very negative number
-  Block position_rows;        // [tokens] cosines and sines of each table, then the embedding
-  Block selectors;            // row 0: zeros; row 1 + slot: 1 in the lanes of the slot, else 0
-  Block router_padding;       // lowest in lanes that are no expert
-  Block vectors;              // of the layer
-  Block expert_vectors;       // of the expert
+  std::vector<Block> values;     // by ValueId, [tokens][rows]
+  Block heads;                   // [heads of a tile] queries, each alone in its row
+  Block no_scores;               // [heads of a tile] the lowest, as if of a tile before the first
+  Block scores;                  // [context tiles][heads of a tile], and rows an M_MM reads behind
+  Block group_sums;              // [groups] sums of weights in the first lanes of slots
+  Block group_scales;            // [groups] what the outputs are to be multiplied by, head by head
+  Block gate;                    // [tokens][2 hidden tiles] gate and up in turn
+  Block activation;              // [tokens][hidden tiles] between the stages of an activation
+  Block rotated;                 // [tokens][query rows, key rows] on their way through RoPE
+  Block partials;                // [tokens] of one output tile, to be added
+  Block scratch;                 // [4]
+  Block mask;                    // [tokens] 0 up to the position, else a very negative number
+  Block position_rows;           // [tokens] cosines and sines of each table, then the embedding
+  Block selectors;               // row 0: zeros; row 1 + slot: 1 in the lanes of the slot, else 0
+  Block router_padding;          // lowest in lanes that are no expert
+  Block vectors;                 // of the layer
+  std::uint64_t logit_rows = 0;  // tiles of logits that are there at once: all, or a piece
+  Block logit_bias;              // [terms][logit_rows] of a piece; empty: it is one of the vectors
+  Block expert_vectors;          // of the expert
 
   // Matrix SRAM, in tiles.
   Block rotation;                // [1] the signed permutation of RoPE, loaded once a token
@@ -168,6 +171,7 @@ struct MemoryPlan {
   Block last_lane;       // lane of this position in its tile
   Block last_token;      // [1] index of the token in its block whose logits are wanted
   Block experts;         // [8] chosen by V_TOPK or the host
+  Block logits_so_far;   // those of pieces that were there, [1] where logits come in pieces
 
   Block position_inputs;  // those of the above that follow from the position
   Block sequence_at;      // element of a region where the sequence's positions start; empty: 0
@@ -176,6 +180,7 @@ struct MemoryPlan {
   Block last_scores;   // elements of the scores before those with the newest tile
   Block keys_at;       // where the regions of this tile of K lanes start
   Block queries_at;    // where its query rows start among a token's
+  Block logit_pieces;  // counter of the loop over pieces of the logits
   Block layer_loops;   // [2] counters of the loops over patterns and layers
   Block layer_places;  // [layers + 1][0, 3 or 6] see layer_place_entries()
   Block layer_place_at;
@@ -203,6 +208,14 @@ struct ConstantRows {
   std::uint64_t count = 0;
 };
 ConstantRows constant_rows(const TiledGraph& graph);
+
+/// Rows of a value that Vector SRAM holds at once for each token: of logits perhaps but a piece.
+std::uint64_t rows_at_once(const TiledGraph& graph, const PlanInput& input, ValueId value);
+
+/// Rows of the vectors that a kind of layer loads before its operators: all but a bias that comes
+/// with pieces of the logits.
+std::uint32_t loaded_vectors(const TiledGraph& graph, const PlanInput& input,
+                             const LayerKind& kind);
 
 /// What INT_MEM holds of where each layer's parts of windowed tensors lie: the low and the high
 /// word of its window's address and its first element, of the weights, then of the cache.

@@ -330,10 +330,7 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = output_tiles,
                        .add = op.add};
-  if (op.bias) {
-    product.bias =
-        context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
-  }
+  if (op.bias) product.bias = bias_address(context, kind, op);
   emit_tiled_product(context, product);
 }
 

@@ -7,6 +7,7 @@
 
 #include "plena/compiler/block_kernels.h"
 #include "plena/compiler/layer_walk.h"
+#include "plena/compiler/logit_pieces.h"
 #include "plena/compiler/schedule.h"
 
 namespace plena {
@@ -134,6 +135,11 @@ void emit_operators(const KernelContext& context, const LayerKind& kind, std::ui
       late = {norm.from, *scale};
       continue;
     }
+    if (comes_in_pieces(context, *op)) {
+      return emit_logit_pieces(context, kind, at, [&](const Operator& part) {
+        std::visit(EmitOperator{context, kind, {}}, part);
+      });
+    }
     const auto next = std::find_if(op + 1, kind.operators.end(), reads_weights);
     const bool last = next == kind.operators.end();
     context.pipeline.next_tiles = last ? behind : first_tiles(context, *next);
@@ -151,7 +157,7 @@ void emit_layer(const KernelContext& context, const LayerKind& kind) {
   context.pipeline.loaded = first;
   context.pipeline.slot = 0;
   emit_layer_places(context, false);
-  emit_layer_vectors(context, context.tiled.all_rows(kind.vectors));
+  emit_layer_vectors(context, loaded_vectors(context.tiled, context.tables, kind));
   emit_operators(context, kind, first);
   advance_layer(context);
 }
@@ -166,7 +172,7 @@ void emit_ending(const KernelContext& context) {
   emit_layer_places(context, true);
   const auto first = std::ranges::find_if(ending.operators, reads_weights);
   if (first != ending.operators.end()) load_first_tiles(context, first_tiles(context, *first));
-  emit_layer_vectors(context, context.tiled.all_rows(ending.vectors));
+  emit_layer_vectors(context, loaded_vectors(context.tiled, context.tables, ending));
   emit_operators(context, ending, 0);
 }
 
@@ -222,7 +228,7 @@ void advance_layer(const KernelContext& context) {
   if (!plan.cache.windowed()) {
     advance_kept(context, plan.cache_at, context.tiled.cache_regions() * plan.cache_stride);
   }
-  if (plan.vectors.count != 0) {
+  if (context.tables.vectors.rows != 0) {
     advance_kept(context, plan.vectors_at, context.tables.vectors.stored_rows() * mlen);
   }
   if (plan.expert_vectors.count != 0) {

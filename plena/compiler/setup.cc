@@ -52,7 +52,7 @@ void start_layers(const KernelContext& context) {
   } else {
     keep(context, kZeroGp, plan.cache_at);
   }
-  if (plan.vectors.count != 0) keep(context, kZeroGp, plan.vectors_at);
+  if (context.tables.vectors.rows != 0) keep(context, kZeroGp, plan.vectors_at);
   if (plan.expert_vectors.count != 0) keep(context, kZeroGp, plan.expert_vectors_at);
   if (plan.sinks.count == 0) return;
   HeldGp sinks(context.emitter, "sinks");
@@ -165,6 +165,7 @@ void emit_layer_places(const KernelContext& context, bool ending) {
 void emit_shared_setup(const KernelContext& context) {
   set_hbm_registers(context);
   start_layers(context);
+  if (context.plan.logits_so_far.count != 0) keep(context, kZeroGp, context.plan.logits_so_far);
   load_constant_rows(context);
 }
 

@@ -74,7 +74,7 @@ void emit_scaled_tanh(const KernelContext& context, Gp to, Gp from, float cap) {
 void emit_soft_cap(const KernelContext& context, const SoftCapOp& op) {
   Emitter& e = context.emitter;
   const RegionScope region(e, "soft_cap");
-  const std::uint64_t rows = context.tiled.rows(op.value);
+  const std::uint64_t rows = rows_at_once(context.tiled, context.tables, op.value);
   HeldGp x(e, "row");
   e.set(x, context.row(op.value), "rows to cap");
   Loop loop(e, rows, "rows");

@@ -75,15 +75,60 @@ void load_entry(const KernelContext& context, Gp from, AddressRegister base, Gp 
   add_up_terms(context, to, table);
 }
 
+namespace {
+
+// `rows` rows of each term from element `from` of the vectors on, to `block`, and their sums.
+void load_vectors(const KernelContext& context, Gp from, const Block& block, std::uint64_t rows) {
+  Emitter& e = context.emitter;
+  const TableShape& table = context.tables.vectors;
+  HeldGp to(e, block.name);
+  if (rows == table.rows) {
+    e.set(to, context.row(block), block.name);
+    return load_entry(context, from, kVectorsBase, to, table);
+  }
+  for (std::uint32_t term = 0; term < table.terms; ++term) {
+    HeldGp element(e, "element of the vectors");
+    e.offset(element, from, std::uint64_t{term} * table.rows * context.tiled.mlen);
+    e.set(to, context.row(block, term * rows), block.name);
+    load_rows(context, element, kVectorsBase, to, rows);
+  }
+  e.set(to, context.row(block), block.name);
+  add_up_terms(context, to,
+               {.entries = 1, .rows = static_cast<std::uint32_t>(rows), .terms = table.terms});
+}
+
+}  // namespace
+
 void emit_layer_vectors(const KernelContext& context, std::uint32_t rows) {
   if (rows == 0) return;
   Emitter& e = context.emitter;
   const RegionScope region(e, "layer_vectors");
   HeldGp from(e, "element of the vectors");
-  HeldGp to(e, "biases and gains");
   load_kept(context, from, context.plan.vectors_at, "vectors of this layer");
-  e.set(to, context.row(context.plan.vectors), "biases and gains");
-  load_entry(context, from, kVectorsBase, to, context.tables.vectors);
+  load_vectors(context, from, context.plan.vectors, rows);
+}
+
+void emit_logit_bias(const KernelContext& context, const LayerKind& ending, VectorId bias,
+                     std::uint64_t rows) {
+  Emitter& e = context.emitter;
+  const RegionScope region(e, "logit_bias");
+  HeldGp from(e, "element of the vectors");
+  {
+    HeldGp piece(e, "logits so far");
+    load_kept(context, from, context.plan.vectors_at, "vectors of the ending");
+    load_kept(context, piece, context.plan.logits_so_far, "logits so far");
+    e.emit(Op::S_ADD_INT, {from, from, piece});
+  }
+  const std::uint64_t first = context.tiled.first_row(ending.vectors, bias);
+  if (first != 0) e.advance(from, first * context.tiled.mlen, "their bias");
+  load_vectors(context, from, context.plan.logit_bias, rows);
+}
+
+std::uint64_t bias_address(const KernelContext& context, const LayerKind& kind,
+                           const ProductOp& op) {
+  const bool of_piece = op.to == context.tiled.graph->logits && context.plan.logit_bias.count != 0;
+  if (of_piece) return context.row(context.plan.logit_bias);
+  return context.row(context.plan.vectors, context.tiled.first_row(kind.vectors, *op.bias));
 }
 
 void emit_embedding(const KernelContext& context) {

@@ -40,9 +40,7 @@ Result<std::span<const float>> Session::step(std::uint32_t token, std::uint32_t 
     return tl::unexpected(checked.error());
   }
   write_inputs(token, position, position);
-  if (auto ran = run_program(0); !ran) return tl::unexpected(ran.error());
-  logits_.resize(manifest_.vocab);
-  read_vector(machine_, manifest_.logits_address, logits_);
+  if (auto ran = run_program(0, one_token()); !ran) return tl::unexpected(ran.error());
   return std::span<const float>(logits_);
 }
 
@@ -69,26 +67,29 @@ Result<std::span<const float>> Session::run_block(std::span<const std::uint32_t>
     machine_.int_mem[manifest_.token_address + i] = i < count ? tokens[i] : 0;
   }
   machine_.int_mem[manifest_.block->last_token_address] = count - 1;
-  if (auto ran = run_program(manifest_.block->entry); !ran) return tl::unexpected(ran.error());
-  read_block_logits(count);
+  LogitsPlace logits = one_token();
+  if (!manifest_.causal) {
+    logits = {manifest_.logits_address, manifest_.block->logits_stride, count};
+  }
+  if (auto ran = run_program(manifest_.block->entry, logits); !ran) {
+    return tl::unexpected(ran.error());
+  }
   return std::span<const float>(logits_);
 }
 
-void Session::read_block_logits(std::uint32_t tokens) {
-  const std::size_t vocab = manifest_.vocab;
-  logits_.resize((manifest_.causal ? 1 : tokens) * vocab);
-  if (manifest_.causal) return read_vector(machine_, manifest_.logits_address, logits_);
-  read_rows(manifest_.logits_address, manifest_.block->logits_stride, tokens);
+Session::LogitsPlace Session::one_token() const {
+  return {manifest_.logits_address, machine_.settings.mlen, 1};
 }
 
-// Logits of a block's first tokens: MLEN of each in turn, the next MLEN `stride` behind.
-void Session::read_rows(std::uint64_t address, std::uint64_t stride, std::uint32_t rows) {
-  const std::size_t vocab = manifest_.vocab;
+// Logits `first` to `end` of all tokens; `first` is a whole number of MLEN.
+void Session::read_logits(const LogitsPlace& from, std::uint32_t first, std::uint32_t end) {
   const std::size_t mlen = machine_.settings.mlen;
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t first = 0; first < vocab; first += mlen) {
-      read_vector(machine_, address + first / mlen * stride + row * mlen,
-                  std::span(logits_).subspan(row * vocab + first, std::min(mlen, vocab - first)));
+  for (std::size_t token = 0; token < from.tokens; ++token) {
+    const std::span<float> logits =
+        std::span(logits_).subspan(token * manifest_.vocab, manifest_.vocab);
+    for (std::size_t at = first; at < end; at += mlen) {
+      read_vector(machine_, from.address + (at - first) / mlen * from.stride + token * mlen,
+                  logits.subspan(at, std::min(mlen, end - at)));
     }
   }
 }
@@ -118,9 +119,8 @@ Result<std::span<const float>> Session::step_batch(std::span<const std::uint32_t
       if (index < batch.inputs) inputs[1 + index] = input.value(positions[i]);
     }
   }
-  if (auto ran = run_program(batch.entry); !ran) return tl::unexpected(ran.error());
-  logits_.resize(std::size_t{batch.sequences} * manifest_.vocab);
-  read_rows(batch.logits_address, batch.logits_stride, batch.sequences);
+  const LogitsPlace logits{batch.logits_address, batch.logits_stride, batch.sequences};
+  if (auto ran = run_program(batch.entry, logits); !ran) return tl::unexpected(ran.error());
   return std::span<const float>(logits_);
 }
 
@@ -153,22 +153,42 @@ Status Session::end_step() {
   return {};
 }
 
-// An entry ends at the end of the program or at the breakpoint before the next one. Where
-// the host picks experts the program stops for it, at a breakpoint a layer.
-Status Session::run_program(std::uint32_t entry) {
+// Whether a breakpoint stands behind a piece of the logits, which is read then.
+bool Session::take_piece(const LogitsPlace& logits, std::uint32_t& logits_read) {
+  if (!manifest_.logit_pieces) return false;
+  const auto& [of_piece, so_far_address] = *manifest_.logit_pieces;
+  const std::uint32_t so_far = machine_.int_mem[so_far_address];
+  if (so_far > manifest_.vocab || so_far != logits_read + of_piece) return false;
+  read_logits(logits, logits_read, so_far);
+  logits_read = so_far;
+  return true;
+}
+
+// An entry ends at the end of the program or at the breakpoint before the next one. It stops
+// before at a breakpoint for each piece of the logits and, where the host picks experts, one a
+// layer.
+Status Session::run_program(std::uint32_t entry, const LogitsPlace& logits) {
   RunOptions options = run_options_;
   if (clock_ != nullptr) options.observer = clock_;
   machine_.pc = entry;
+  logits_.resize(std::size_t{logits.tokens} * manifest_.vocab);
+  std::uint32_t logits_read = 0;
   for (;;) {
     const Stop stop = run(machine_, *prepared_, options);
-    if (stop.reason == StopReason::Halted) return end_step();
     if (stop.reason == StopReason::Interrupted) return fail(ErrorCode::Interrupted, "interrupted");
-    const bool breaks = stop.trap->cause == TrapCause::Breakpoint;
-    if (breaks && ends_entry(stop.trap->pc)) return end_step();
-    if (!breaks || !manifest_.host_routing) {
+    const bool breaks = stop.trap && stop.trap->cause == TrapCause::Breakpoint;
+    if (stop.reason == StopReason::Halted || (breaks && ends_entry(stop.trap->pc))) {
+      if (manifest_.vocab - logits_read > manifest_.logits_at_once()) {
+        return fail(ErrorCode::Format, "the program ended before all of its logits came");
+      }
+      read_logits(logits, logits_read, manifest_.vocab);
+      return end_step();
+    }
+    const bool piece = breaks && take_piece(logits, logits_read);
+    if (!piece && !(breaks && manifest_.host_routing)) {
       return tl::unexpected(to_error(*stop.trap, program_, machine_.dialect));
     }
-    pick_experts(*manifest_.host_routing, machine_);
+    if (!piece) pick_experts(*manifest_.host_routing, machine_);
     resume_after_break(machine_, *prepared_);
   }
 }

@@ -76,12 +76,20 @@ class Session {
  private:
   Session() = default;
   void write_inputs(std::uint32_t token, std::uint32_t position, std::uint32_t last);
-  void read_block_logits(std::uint32_t tokens);
-  void read_rows(std::uint64_t address, std::uint64_t stride, std::uint32_t rows);
+  // Where the logits of a run's tokens come: MLEN of each token in turn, the next MLEN of each
+  // `stride` elements behind.
+  struct LogitsPlace {
+    std::uint64_t address = 0;
+    std::uint64_t stride = 0;
+    std::uint32_t tokens = 1;
+  };
+  [[nodiscard]] LogitsPlace one_token() const;
+  void read_logits(const LogitsPlace& from, std::uint32_t first, std::uint32_t end);
+  bool take_piece(const LogitsPlace& logits, std::uint32_t& logits_read);
   [[nodiscard]] bool ends_entry(std::uint64_t breakpoint) const;
   Status check(std::span<const std::uint32_t> tokens, std::uint32_t position) const;
   Status end_step();
-  Status run_program(std::uint32_t entry);
+  Status run_program(std::uint32_t entry, const LogitsPlace& logits);
 
   Manifest manifest_;
   Program program_;  // for what a trap says
