@@ -70,9 +70,7 @@ class ActivationStages {
   static constexpr std::uint64_t kMostPointers = 12;  // that callers leave
 
   [[nodiscard]] bool needs_other() const {
-    return activation_.kind == Activation::ErfGelu ||
-           (activation_.kind == Activation::ClampedSwiglu &&
-            !context_.dialect.has(Extension::MinMax));
+    return needs_another_stage(activation_, context_.dialect);
   }
 
   void emit_rows() const {
@@ -218,6 +216,11 @@ class ActivationStages {
 };
 
 }  // namespace
+
+bool needs_another_stage(const ActivationShape& activation, const Dialect& dialect) {
+  return activation.kind == Activation::ErfGelu ||
+         (activation.kind == Activation::ClampedSwiglu && !dialect.has(Extension::MinMax));
+}
 
 void emit_activation(const KernelContext& context, const ActivationShape& activation, bool gated,
                      const ActivationRows& rows) {

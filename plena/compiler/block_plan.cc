@@ -12,8 +12,57 @@ constexpr std::uint64_t whole_multiple(std::uint64_t value, std::uint64_t multip
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// When the rows of a block are in use: in the entry of prompts, whose ending decoding computes, or
+// all through that of sequences.
+class BlockLives {
+ public:
+  BlockLives(const MemoryPlan& plan, const TiledGraph& tiled, BlockUse use)
+      : plan_(plan), tiled_(tiled), prompt_(use == BlockUse::Prompt) {}
+
+  [[nodiscard]] Life of_value(ValueId id) const {
+    return prompt_ ? chosen([life = plan_.timeline.of_value(ProgramEntry::Prompt, id)](
+                                std::size_t step, const Step&) { return life.has(step); })
+                   : all();
+  }
+  // Where one of the operators is at work that `Ops` names.
+  template <class... Ops>
+  [[nodiscard]] Life during() const {
+    return prompt_ ? chosen([](std::size_t, const Step& step) {
+      return step.op != nullptr && (std::holds_alternative<Ops>(*step.op) || ...);
+    })
+                   : all();
+  }
+  [[nodiscard]] Life embedding() const {
+    return prompt_ ? chosen([](std::size_t, const Step& step) {
+      return step.stage == Step::Stage::Embedding;
+    })
+                   : all();
+  }
+  [[nodiscard]] Life all() const {
+    if (!prompt_) return plan_.timeline.all(ProgramEntry::Sequences);
+    return chosen(
+        [](std::size_t, const Step& step) { return step.stage != Step::Stage::HandOver; });
+  }
+
+ private:
+  template <class Chosen>
+  [[nodiscard]] Life chosen(Chosen&& is_chosen) const {
+    std::size_t step = 0;
+    const bool own_ending = !tiled_.causal();
+    return plan_.widened(plan_.timeline.where([&](const Step& s) {
+      const bool own = s.stage != Step::Stage::Ending || own_ending;
+      return is_chosen(step++, s) && s.entry == ProgramEntry::Prompt && own;
+    }));
+  }
+
+  const MemoryPlan& plan_;
+  const TiledGraph& tiled_;
+  bool prompt_;
+};
+
 void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
                   MemoryPlan& plan, std::uint64_t slack, BlockUse use) {
+  const BlockLives lives(plan, tiled, use);
   block.query_rows = block.packing.empty() ? tiled.heads.query_rows() : block.packing.rows;
   for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
     const Value& value = tiled.graph->values[id];
@@ -21,9 +70,13 @@ void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
     if (value.layout == Layout::Qkv) rows = block.query_rows + 2 * tiled.heads.key_rows();
     // Of a prompt one token's logits are wanted, which are left to decoding.
     const bool one_token = id == tiled.graph->logits && tiled.causal() && use == BlockUse::Prompt;
-    block.values.push_back(
-        one_token ? Block{}
-                  : plan.vram.place(value.name + " of a block", rows * block.tokens + slack));
+    // Lanes that nobody writes are 0 as long as nobody else has them.
+    const bool partly = has_lanes_of_nobody(tiled, value) ||
+                        (value.layout == Layout::Qkv && !block.packing.empty());
+    block.values.push_back(one_token ? Block{}
+                                     : plan.vram.place(value.name + " of a block",
+                                                       rows * block.tokens + slack,
+                                                       partly ? Life() : lives.of_value(id)));
   }
 }
 
@@ -31,16 +84,19 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
                   MemoryPlan& plan) {
   const HeadLayout& heads = tiled.heads;
   const bool packed = !block.packing.empty();
+  const Life attention = BlockLives(plan, tiled, BlockUse::Prompt).during<AttentionOp>();
   block.rows_per_head = packed ? settings.mlen : block.tokens;
   block.score_rows = whole_multiple(heads.heads_per_tile() * block.rows_per_head, kScoresAbreast);
   // M_BMM_WO writes the rows of slots without a head as well.
   const std::uint64_t behind =
       packed ? std::uint64_t{settings.mlen / settings.hlen} * settings.mlen : 0;
-  block.scores =
-      plan.vram.place("scores of a block", (tiled.context_tiles + 2) * block.score_rows + behind);
+  block.scores = plan.vram.place("scores of a block",
+                                 (tiled.context_tiles + 2) * block.score_rows + behind, attention);
   if (heads.slots > 1 && !packed) {
-    block.heads = plan.vram.place("queries head by head", heads.heads_per_tile() * block.tokens);
+    block.heads =
+        plan.vram.place("queries head by head", heads.heads_per_tile() * block.tokens, attention);
   }
+  // Of these only the lanes of heads are written, or the first ones.
   const std::uint64_t sums = std::uint64_t{heads.groups} * block.tokens;
   block.weighted = plan.vram.place("weighted sums of V", sums * heads.span);
   block.weights = plan.vram.place("sums of weights", sums);
@@ -48,35 +104,51 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
   block.denominators = plan.vram.place("denominators", sums * heads.tiles);
 }
 
+void place_stages(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
+                  MemoryPlan& plan, BlockUse use) {
+  const BlockLives lives(plan, tiled, use);
+  const std::uint64_t tokens = block.tokens;
+  const std::uint64_t hidden = tokens * tiled.hidden_tiles;
+  const Life feed_forward = lives.during<FeedForwardOp>();
+  block.gate = plan.vram.place("gate of a block", hidden, feed_forward);
+  block.up = plan.vram.place("up of a block", hidden, feed_forward);
+  // Experts use it, too, one token after the other.
+  if (input.activation_stage) {
+    block.activation = plan.vram.place("stage of its activation", hidden,
+                                       lives.during<FeedForwardOp, ExpertsOp>());
+  }
+  if (tiled.rotates()) {
+    block.rotated =
+        plan.vram.place("q, k of a block between products", tokens, lives.during<RotateOp>());
+  }
+  block.partials =
+      plan.vram.place("partial sums of a block", tokens, lives.during<ProductOp, FeedForwardOp>());
+  block.scratch = plan.vram.place("scratch of a block", 3 * kRowsAbreast, lives.all());
+}
+
 void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
                 const Settings& settings, MemoryPlan& plan, BlockUse use) {
+  const BlockLives lives(plan, tiled, use);
   const std::uint64_t tokens = block.tokens;
   const std::uint64_t slack =
       std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
   place_values(block, tiled, input, plan, slack, use);
-  const std::uint64_t hidden = tokens * tiled.hidden_tiles;
-  block.gate = plan.vram.place("gate of a block", hidden);
-  block.up = plan.vram.place("up of a block", hidden);
-  block.activation = plan.vram.place("stage of its activation", hidden);
-  if (tiled.rotates()) {
-    block.rotated = plan.vram.place("q, k of a block between products", tokens);
-  }
-  block.partials = plan.vram.place("partial sums of a block", tokens);
-  block.scratch = plan.vram.place("scratch of a block", 3 * kRowsAbreast);
+  place_stages(block, tiled, input, plan, use);
   if (use == BlockUse::Sequences) return;
   place_scores(block, tiled, settings, plan);
-  block.mask = plan.vram.place("causal mask of a block", tokens + slack);
-  block.first_lane = plan.vram.place("first lane", 1 + slack);
+  block.mask = plan.vram.place("causal mask of a block", tokens + slack, lives.all());
+  block.first_lane = plan.vram.place("first lane", 1 + slack, lives.all());
   for (const std::uint32_t window : tiled.windows) {
     block.windows[window].masks =
-        plan.vram.place(fmt::format("masks of window {}", window), 2 * tokens + slack);
+        plan.vram.place(fmt::format("masks of window {}", window), 2 * tokens + slack, lives.all());
   }
   if (input.positions.rows != 0) {
-    block.position_rows = plan.vram.place("rows of a block's positions",
-                                          tokens * input.positions.stored_rows() + slack);
+    block.position_rows = plan.vram.place(
+        "rows of a block's positions", tokens * input.positions.stored_rows() + slack, lives.all());
   }
   block.staged_rows = whole_multiple(tiled.dim_tiles, settings.hbm_v_prefetch_amount);
-  block.staged = plan.vram.place("embeddings of a block", tokens * block.staged_rows);
+  block.staged =
+      plan.vram.place("embeddings of a block", tokens * block.staged_rows, lives.embedding());
 }
 
 Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "plena/compiler/constant_pool.h"
+#include "plena/compiler/kernels.h"
 #include "plena/compiler/memory_plan.h"
 #include "plena/compiler/model_graph.h"
 #include "plena/compiler/pack.h"
@@ -236,6 +237,17 @@ std::vector<std::uint32_t> make_int_mem(const Manifest& manifest, const MemoryPl
   return values;
 }
 
+bool has_activation_stage(const Graph& graph, const Dialect& dialect) {
+  for (const LayerKind& kind : graph.kinds) {
+    for (const Operator& op : kind.operators) {
+      const auto* layer = std::get_if<FeedForwardOp>(&op);
+      if (const auto* experts = std::get_if<ExpertsOp>(&op)) layer = &experts->up;
+      if (layer != nullptr && needs_another_stage(layer->activation, dialect)) return true;
+    }
+  }
+  return false;
+}
+
 // How many rows the tables take depends on the types.
 Result<PlanInput> measure_tables(const TiledGraph& tiled, const Settings& settings) {
   const DataType hbm = settings.hbm_v_act_type;
@@ -306,6 +318,11 @@ Result<Plans> plan_for(const TiledGraph& tiled, const PlanInput& shapes, const S
                                   : plan_block(tiled, shapes, settings, shapes.tokens, *plan);
   if (!block) return forward_error(block);
   if (auto fits = plan->check(); !fits) return tl::unexpected(fits.error());
+  for (const BlockPlan* of_tokens : {&*block, &batch->block}) {
+    const BlockAllocator& tiles = of_tokens->mram;
+    auto apart = check_blocks(tiles.blocks(), tiles.capacity());
+    if (!apart) return tl::unexpected(apart.error());
+  }
   return Plans{*std::move(plan), *std::move(batch), *std::move(block)};
 }
 
@@ -336,8 +353,9 @@ std::uint64_t wanted_logit_rows(const TiledGraph& tiled, const CompileOptions& o
   return std::max<std::uint64_t>(rows, 1);
 }
 
-// The plan with the most tokens of a block that fit, logits in pieces rather than fewer tokens: it
-// takes pieces of that many weight tiles for the loads between them not to matter.
+// The plan with the most tokens of a block that fit. Rather than fewer tokens it takes rows that
+// buffers share, and rather than those logits in pieces: of so many weight tiles that the loads
+// between them do not matter.
 Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
                                  const CompileOptions& options) {
   constexpr std::uint64_t kLeastTiles = 64;
@@ -346,8 +364,10 @@ Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
   for (;; most = shapes.tokens / 2) {
     shapes.tokens = block_size(tiled, options.settings, most);
     shapes.logit_rows = wanted_logit_rows(tiled, options);
-    auto whole = plan_for(tiled, shapes, options.settings);
-    if (whole) return whole;
+    for (const bool share : {options.share_rows, true}) {
+      shapes.share = share;
+      if (auto whole = plan_for(tiled, shapes, options.settings)) return whole;
+    }
     const bool last = shapes.tokens == 1;
     auto pieces = plan_pieces(tiled, shapes, options.settings, last ? 1 : least);
     if (pieces) return pieces;
@@ -367,6 +387,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   shapes->sequences = options.sequences;
   shapes->window_elements = options.window_elements;
   shapes->hbm_start = options.hbm_start;
+  shapes->activation_stage = has_activation_stage(graph, options.dialect);
   auto plans = plan_largest_block(*tiled, *shapes, options);
   if (!plans) return forward_error(plans);
   MemoryPlan* const plan = &plans->one_token;
@@ -387,7 +408,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
                     .schedule = options.schedule},
                    constants);
   if (!emitted) return forward_error(emitted);
-  plan->fp.place("constants", constants.count());
+  plan->fp.place_at("constants", plan->fp.used(), constants.count());
   if (auto checked = plan->check(); !checked) return tl::unexpected(checked.error());
 
   Image image;
@@ -400,6 +421,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   add_batch(image.manifest, *tiled, *plan, plans->batch, emitted->batch_entry);
   image.graph = describe(graph);
   image.plan = describe(*tiled) + "\n" + describe(*plan);
+  if (plans->block.tokens > 1) image.plan += describe_tiles(plans->block);
   image.tokenizer = options.tokenizer;
   image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
   image.int_mem = make_int_mem(image.manifest, *plan);

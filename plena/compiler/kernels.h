@@ -223,6 +223,8 @@ struct ActivationRows {
   RowSeries up;  // unused where the layer is not gated
   RowSeries to;
 };
+/// Whether it takes rows of MemoryPlan::activation.
+bool needs_another_stage(const ActivationShape& activation, const Dialect& dialect);
 void emit_activation(const KernelContext& context, const ActivationShape& activation, bool gated,
                      const ActivationRows& rows);
 

@@ -247,44 +247,118 @@ void place_vectors(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& i
       plan.vram.place("bias of a piece of the logits", input.logit_rows * terms + slack);
 }
 
-void place_vector_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
-                       const Settings& settings) {
-  const std::uint64_t fetched = settings.hbm_v_prefetch_amount;
-  const std::uint64_t heads = tiled.heads.heads_per_tile();
-  const std::uint64_t slack = fetched - 1;
-  for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
-    plan.values.push_back(
-        plan.vram.place(tiled.graph->values[id].name, value_rows(tiled, input, id, settings)));
+// When decoding's rows are in use. Blocks of a prompt use them for experts and for the ending,
+// sequences for what they do one by one.
+class DecodingLives {
+ public:
+  DecodingLives(const MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input)
+      : plan_(plan), tiled_(tiled), sequences_(input.sequences > 1) {}
+
+  // Lanes that no head has are written by nobody: they are 0 because nobody else writes them
+  // either.
+  [[nodiscard]] Life of_value(ValueId id) const {
+    if (has_lanes_of_nobody(tiled_, tiled_.graph->values[id])) return {};
+    return plan_.widened(
+        plan_.timeline.of_value(ProgramEntry::Decode, id).with(of_others([&](const Step& step) {
+          return step.stage != Step::Stage::HandOver || id == tiled_.graph->residual;
+        })));
   }
-  plan.heads = plan.vram.place("queries head by head", heads);
-  plan.no_scores = plan.vram.place("lowest scores", heads);  // right before the scores
-  plan.scores = plan.vram.place("scores", tiled.context_tiles * heads + settings.blen - 1);
+  // Where one of the operators is at work that `Ops` names.
+  template <class... Ops>
+  [[nodiscard]] Life during() const {
+    const auto named = [](const Step& step) {
+      return step.op != nullptr && (std::holds_alternative<Ops>(*step.op) || ...);
+    };
+    return plan_.widened(plan_.timeline
+                             .where([&](const Step& step) {
+                               return step.entry == ProgramEntry::Decode && named(step);
+                             })
+                             .with(of_others(named)));
+  }
+  // All the time in which a token's position matters.
+  [[nodiscard]] Life of_position() const {
+    return plan_.timeline.all(ProgramEntry::Decode).with(of_others([](const Step&) {
+      return false;
+    }));
+  }
+
+ private:
+  template <class Used>
+  [[nodiscard]] Life of_others(Used&& used) const {
+    return plan_.timeline.where([&](const Step& step) {
+      if (step.entry == ProgramEntry::Sequences) return sequences_;
+      if (step.entry != ProgramEntry::Prompt || !used(step)) return false;
+      return step.stage >= Step::Stage::HandOver ||
+             (step.op != nullptr && std::holds_alternative<ExpertsOp>(*step.op));
+    });
+  }
+
+  const MemoryPlan& plan_;
+  const TiledGraph& tiled_;
+  bool sequences_;
+};
+
+void place_values(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                  const Settings& settings) {
+  const DecodingLives lives(plan, tiled, input);
+  for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
+    plan.values.push_back(plan.vram.place(
+        tiled.graph->values[id].name, value_rows(tiled, input, id, settings), lives.of_value(id)));
+  }
+}
+
+// What attention and feed-forward layers pass from stage to stage.
+void place_stages(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                  const Settings& settings) {
+  const DecodingLives lives(plan, tiled, input);
+  const std::uint64_t heads = tiled.heads.heads_per_tile();
+  const Life attention = lives.during<AttentionOp>();
+  plan.heads = plan.vram.place("queries head by head", heads, attention);
+  // The lowest scores, written once, lie right before the others.
+  const std::uint64_t scores = tiled.context_tiles * heads + settings.blen - 1;
+  const Block all = plan.vram.place("lowest scores, scores", heads + scores, lives.of_position());
+  plan.no_scores = {"lowest scores", all.first, heads};
+  plan.scores = {"scores", all.first + heads, scores};
   plan.group_sums = plan.vram.place("sums of weights", tiled.heads.groups + settings.blen - 1);
-  plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups);
+  plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups, attention);
   const std::uint64_t hidden = tiled.hidden_tiles;
-  plan.gate = plan.vram.place("gate, up", 2 * hidden);
-  plan.activation = plan.vram.place("stage of the activation", hidden);
+  const Life feed_forward = lives.during<FeedForwardOp, ExpertsOp>();
+  plan.gate = plan.vram.place("gate, up", 2 * hidden, feed_forward);
+  if (input.activation_stage) {
+    plan.activation = plan.vram.place("stage of the activation", hidden, feed_forward);
+  }
   if (tiled.rotates()) {
     plan.rotated =
-        plan.vram.place("q, k between products", tiled.heads.query_rows() + tiled.heads.key_rows());
+        plan.vram.place("q, k between products", tiled.heads.query_rows() + tiled.heads.key_rows(),
+                        lives.during<RotateOp>());
   }
-  plan.partials = plan.vram.place("partial sums", tiled.dim_tiles);
+  plan.partials =
+      plan.vram.place("partial sums", tiled.dim_tiles, lives.during<ProductOp, ExpertsOp>());
   plan.scratch = plan.vram.place("scratch", 4);
-  plan.mask = plan.vram.place("causal mask", 1 + slack);
+}
+
+// What a run fetches once.
+void place_fetched_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                        const Settings& settings) {
+  const DecodingLives lives(plan, tiled, input);
+  const std::uint64_t fetched = settings.hbm_v_prefetch_amount;
+  const std::uint64_t slack = fetched - 1;
+  const Life of_position = lives.of_position();
+  plan.mask = plan.vram.place("causal mask", 1 + slack, of_position);
   for (const std::uint32_t window : tiled.windows) {
     plan.windows[window].mask =
-        plan.vram.place(fmt::format("mask of window {}", window), 1 + slack);
+        plan.vram.place(fmt::format("mask of window {}", window), 1 + slack, of_position);
   }
-  const auto place_table = [&](const char* name, const TableShape& table) {
-    return table.rows == 0 ? Block{}
-                           : plan.vram.place(name, round_up(table.stored_rows(), fetched));
-  };
   if (input.positions.rows != 0) {
     plan.position_rows =
-        plan.vram.place("rows of the position", input.positions.stored_rows() + slack);
+        plan.vram.place("rows of the position", input.positions.stored_rows() + slack, of_position);
   }
   place_vectors(plan, tiled, input, slack);
-  plan.expert_vectors = place_table("biases of the expert", input.expert_vectors);
+  if (input.expert_vectors.rows != 0) {
+    plan.expert_vectors = plan.vram.place("biases of the expert",
+                                          round_up(input.expert_vectors.stored_rows(), fetched),
+                                          lives.during<ExpertsOp>());
+  }
   const ConstantRows constants = constant_rows(tiled);
   plan.selectors =
       plan.vram.place("zeros, slot selectors", round_up(constants.router_padding, fetched));
@@ -310,6 +384,7 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& sett
   if (plan.slots == 1) {
     plan.slot_tiles = 1;
     plan.stage = plan.mram.place("tiles in use", span + slack);
+    // Weights are not loaded ahead of attention then.
     plan.cache_stage = plan.stage;
     return;
   }
@@ -409,17 +484,31 @@ std::uint32_t loaded_vectors(const TiledGraph& tiled, const PlanInput& input,
   return tiled.first_row(kind.vectors, *product->bias);  // which is the last one
 }
 
+bool has_lanes_of_nobody(const TiledGraph& tiled, const Value& value) {
+  if (value.layout != Layout::Outputs) return false;
+  return std::ranges::count(tiled.lanes(value.layout, value.width), kPadding) != 0;
+}
+
 BlockAllocator::BlockAllocator(std::string memory, std::uint64_t capacity, std::string unit)
     : memory_(std::move(memory)), capacity_(capacity), unit_(std::move(unit)) {}
 
-Block BlockAllocator::place(std::string name, std::uint64_t count) {
-  blocks_.push_back({std::move(name), used_, count});
-  used_ += count;
-  return blocks_.back();
+Block BlockAllocator::place(std::string name, std::uint64_t count, const Life& life) {
+  std::vector<const Block*> present;
+  for (const Block& block : blocks_) {
+    if (block.count != 0 && block.life.meets(life)) present.push_back(&block);
+  }
+  std::ranges::sort(present, {}, [](const Block* block) { return block->first; });
+  std::uint64_t first = 0;
+  for (const Block* block : present) {
+    if (block->first >= first && block->first - first >= count) break;
+    first = std::max(first, block->first + block->count);
+  }
+  return place_at(std::move(name), first, count, life);
 }
 
-Block BlockAllocator::place_at(std::string name, std::uint64_t first, std::uint64_t count) {
-  blocks_.push_back({std::move(name), first, count});
+Block BlockAllocator::place_at(std::string name, std::uint64_t first, std::uint64_t count,
+                               const Life& life) {
+  blocks_.push_back({std::move(name), first, count, life});
   used_ = std::max(used_, first + count);
   return blocks_.back();
 }
@@ -433,15 +522,26 @@ Status BlockAllocator::status() const {
 }
 
 Status check_blocks(const std::vector<Block>& blocks, std::uint64_t capacity) {
-  std::vector<Block> sorted = blocks;
-  std::ranges::sort(sorted, {}, &Block::first);
-  std::uint64_t end = 0;
-  for (const Block& block : sorted) {
-    if (block.first < end || block.count > capacity || block.first > capacity - block.count) {
-      return fail(ErrorCode::Unsupported, "block '{}' overlaps another or leaves its memory",
-                  block.name);
+  std::vector<const Block*> sorted;
+  std::size_t steps = 1;
+  for (const Block& block : blocks) {
+    if (block.count > capacity || block.first > capacity - block.count) {
+      return fail(ErrorCode::Unsupported, "block '{}' leaves its memory", block.name);
     }
-    end = block.first + block.count;
+    sorted.push_back(&block);
+    steps = std::max(steps, block.life.steps());
+  }
+  std::ranges::sort(sorted, {}, [](const Block* block) { return block->first; });
+  for (std::size_t step = 0; step < steps; ++step) {
+    const Block* before = nullptr;
+    for (const Block* block : sorted) {
+      if (block->count == 0 || !block->life.has(step)) continue;
+      if (before != nullptr && block->first < before->first + before->count) {
+        return fail(ErrorCode::Unsupported, "blocks '{}' and '{}' overlap", before->name,
+                    block->name);
+      }
+      before = block;
+    }
   }
   return {};
 }
@@ -474,6 +574,8 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
                                const Settings& settings) {
   const std::uint64_t reachable_rows = kRegisterReach / settings.vlen;
   MemoryPlan plan{
+      .timeline = Timeline(*graph.graph),
+      .share = input.share,
       .hbm = BlockAllocator("HBM", settings.hbm_size, "bytes"),
       .vram = BlockAllocator("Vector SRAM", std::min(settings.vector_sram_size, reachable_rows),
                              "rows"),
@@ -484,7 +586,9 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
     return tl::unexpected(placed.error());
   }
   plan.logit_rows = rows_at_once(graph, input, graph.graph->logits);
-  place_vector_rows(plan, graph, input, settings);
+  place_values(plan, graph, input, settings);
+  place_stages(plan, graph, input, settings);
+  place_fetched_rows(plan, graph, input, settings);
   place_tiles(plan, graph, settings);
   place_scalars(plan, graph, input);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());

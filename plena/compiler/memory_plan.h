@@ -1,6 +1,7 @@
 // Where everything lives: HBM, Vector SRAM, Matrix SRAM, FP_MEM and INT_MEM of a compiled model.
 //
-// Every block is placed once and named; overlap is impossible by construction and still checked.
+// Every block is placed once, named, and has a life (life.h): those whose lives do not meet may
+// share rows. That no two meet in one place is checked apart from how they are placed.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "plena/base/error.h"
 #include "plena/compiler/graph.h"
+#include "plena/compiler/life.h"
 #include "plena/compiler/tiled_graph.h"
 #include "plena/config/settings.h"
 
@@ -22,18 +24,20 @@ struct Block {
   std::string name;
   std::uint64_t first = 0;
   std::uint64_t count = 0;
+  Life life = {};
 };
 
-/// Hands out blocks of a memory from its start on.
+/// Hands out blocks of a memory.
 class BlockAllocator {
  public:
   BlockAllocator(std::string memory, std::uint64_t capacity, std::string unit);
 
-  /// The next `count` entries. What does not fit is remembered for status().
-  Block place(std::string name, std::uint64_t count);
+  /// The first `count` entries that are free all through `life`. What does not fit is remembered
+  /// for status().
+  Block place(std::string name, std::uint64_t count, const Life& life = {});
 
   /// Entries `first` … that the caller knows to be free.
-  Block place_at(std::string name, std::uint64_t first, std::uint64_t count);
+  Block place_at(std::string name, std::uint64_t first, std::uint64_t count, const Life& life = {});
 
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
   [[nodiscard]] std::uint64_t used() const { return used_; }
@@ -52,7 +56,8 @@ class BlockAllocator {
   std::vector<Block> blocks_;
 };
 
-/// Blocks neither overlap nor leave the memory.
+/// No block leaves the memory, and at no step of any life do two blocks overlap that are in use
+/// then.
 Status check_blocks(const std::vector<Block>& blocks, std::uint64_t capacity);
 
 /// A tensor in HBM: its elements from byte `base`, its scales at base + MemoryPlan::scale_offset.
@@ -93,6 +98,10 @@ struct PlanInput {
   std::uint32_t tokens = 1;      // of a block of prefill; 1: decoding only
   std::uint32_t sequences = 1;   // that have positions of their own in the cache
   std::uint64_t logit_rows = 0;  // of a piece of the logits (logit_pieces.h); 0: they come at once
+  // Blocks may share room within an entry, too, and not only with those of other entries. It is for
+  // models that do not fit otherwise: what shares rows waits for what was there.
+  bool share = false;
+  bool activation_stage = true;  // an activation has a stage of its own between others
   // Elements of weights or cache behind one address: no more than a register reaches anyway.
   std::uint64_t window_elements = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t hbm_start = 0;  // byte of HBM that tensors lie behind
@@ -194,6 +203,13 @@ struct MemoryPlan {
 
   std::map<std::uint32_t, WindowPlaces> windows;  // by width; all but 0
 
+  Timeline timeline;   // of the lives
+  bool share = false;  // PlanInput::share
+  /// `life`, or without sharing all that it may be extended to.
+  [[nodiscard]] Life widened(const Life& life) const {
+    return share ? life : timeline.without_sharing(life);
+  }
+
   BlockAllocator hbm, vram, mram, fp, integers;
 
   [[nodiscard]] Status check() const;
@@ -208,6 +224,9 @@ struct ConstantRows {
   std::uint64_t count = 0;
 };
 ConstantRows constant_rows(const TiledGraph& graph);
+
+/// Whether a value has lanes that belong to no head, which attention does not write.
+bool has_lanes_of_nobody(const TiledGraph& graph, const Value& value);
 
 /// Rows of a value that Vector SRAM holds at once for each token: of logits perhaps but a piece.
 std::uint64_t rows_at_once(const TiledGraph& graph, const PlanInput& input, ValueId value);

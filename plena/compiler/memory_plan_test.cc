@@ -38,6 +38,68 @@ TEST(CheckBlocks, FindsOverlapAndBlocksThatLeaveTheMemory) {
   EXPECT_FALSE(check_blocks({{"a", UINT64_MAX, 2}}, 8));
 }
 
+TEST(CheckBlocks, LetsBlocksOverlapThatAreNotInUseAtTheSameStep) {
+  const Life early({true, true, false});
+  const Life late({false, false, true});
+  const Life middle({false, true, true});
+  EXPECT_TRUE(check_blocks({{"a", 0, 4, early}, {"b", 2, 4, late}}, 8));
+  EXPECT_FALSE(check_blocks({{"a", 0, 4, early}, {"b", 2, 4, middle}}, 8));
+  EXPECT_FALSE(check_blocks({{"a", 0, 4, early}, {"for ever", 2, 4}}, 8));
+  // A long block in between that is not in use does not hide what overlaps behind it.
+  EXPECT_FALSE(check_blocks({{"a", 0, 8, early}, {"b", 1, 1, late}, {"c", 7, 1, middle}}, 8));
+}
+
+TEST(BlockAllocator, PlacesABlockWhereNothingLivesMeanwhile) {
+  const Life early({true, true, false});
+  const Life late({false, false, true});
+  BlockAllocator rows("rows", 16, "rows");
+  EXPECT_EQ(rows.place("for ever", 2).first, 0U);
+  EXPECT_EQ(rows.place("early", 4, early).first, 2U);
+  EXPECT_EQ(rows.place("late", 3, late).first, 2U);
+  EXPECT_EQ(rows.place("late, too", 2, late).first, 5U);
+  EXPECT_EQ(rows.place("for ever, too", 1).first, 7U);
+  EXPECT_EQ(rows.place("in the gap", 1, early).first, 6U);
+  EXPECT_EQ(rows.used(), 8U);
+}
+
+// Whatever two blocks of a plan are in use at the same step: on top of each other they are found.
+TEST(MemoryPlan, IsRefusedWithAnyTwoLivingBlocksInOnePlace) {
+  Graph graph = small_graph();
+  graph.values.push_back({"normed", Layout::Dense, 64});
+  graph.values.push_back({"outputs", Layout::Outputs, 0});
+  graph.kinds[0].operators = {
+      NormOp{.from = 0, .to = 3},
+      ProductOp{.from = 3, .to = 1, .matrices = {{MatrixRole::Query, Layout::Qkv, 0}}},
+      RotateOp{.qkv = 1}, AttentionOp{.qkv = 1, .to = 4},
+      ProductOp{
+          .from = 4, .to = 0, .matrices = {{MatrixRole::Up, Layout::Dense, 64}}, .add = true}};
+  graph.ending.operators = {
+      ProductOp{.from = 0, .to = 2, .matrices = {{MatrixRole::Logits, Layout::Dense, 512}}}};
+  PlanInput input = kInput;
+  input.share = true;
+  const Settings settings;
+  const MemoryPlan plan =
+      plan_memory(tile_graph(graph, settings.mlen).value(), input, settings).value();
+  const std::vector<Block>& blocks = plan.vram.blocks();
+  ASSERT_TRUE(check_blocks(blocks, plan.vram.capacity()));
+  int shared = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (std::size_t k = i + 1; k < blocks.size(); ++k) {
+      if (blocks[i].count == 0 || blocks[k].count == 0) continue;
+      std::vector<Block> broken = blocks;
+      broken[k].first = broken[i].first + broken[i].count - 1;
+      if (blocks[i].life.meets(blocks[k].life)) {
+        EXPECT_FALSE(check_blocks(broken, plan.vram.capacity()))
+            << blocks[i].name << ", " << blocks[k].name;
+      } else if (blocks[i].first < blocks[k].first + blocks[k].count &&
+                 blocks[k].first < blocks[i].first + blocks[i].count) {
+        ++shared;
+      }
+    }
+  }
+  EXPECT_GT(shared, 0);
+}
+
 TEST(MemoryPlan, KeepsAllScalesOneDistanceBehindTheirElements) {
   const Settings settings;
   const MemoryPlan plan = plan_with(settings).value();

@@ -243,8 +243,17 @@ std::string describe(const MemoryPlan& plan) {
        {&plan.hbm, &plan.mram, &plan.vram, &plan.fp, &plan.integers}) {
     text += fmt::format("{}, {} in use:\n", memory->memory(), memory->unit());
     for (const Block& b : memory->blocks()) {
-      text += fmt::format("  {:>10} + {:<9} {}\n", b.first, b.count, b.name);
+      text += fmt::format("  {:>10} + {:<9} {}", b.first, b.count, b.name);
+      text += b.life.endless() ? "\n" : fmt::format(" [{}]\n", plan.timeline.describe(b.life));
     }
+  }
+  return text;
+}
+
+std::string describe_tiles(const BlockPlan& block) {
+  std::string text = "Matrix SRAM of blocks, tiles in use:\n";
+  for (const Block& b : block.mram.blocks()) {
+    text += fmt::format("  {:>10} + {:<9} {}\n", b.first, b.count, b.name);
   }
   return text;
 }

@@ -37,7 +37,9 @@ struct CompiledProgram {
 /// for blocks, and likewise the one for sequences; constants they need are added to the pool.
 Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& constants);
 
-/// The memory map as text: every block of every memory.
+/// The memory map as text: every block of every memory, and when it is in use, if not always.
 std::string describe(const MemoryPlan& plan);
+/// The same of Matrix SRAM in the entry for blocks.
+std::string describe_tiles(const BlockPlan& block);
 
 }  // namespace plena
