@@ -151,8 +151,25 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
       plan.vram.place("embeddings of a block", tokens * block.staged_rows, lives.embedding());
 }
 
+// Among the tiles of the plan, for MemoryPlan::check(): those of a block are in use in its own
+// entry alone; sequences have all but the permutation of RoPE, which comes first, while none of
+// them is taken by itself.
+void list_tiles(const BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan, BlockUse use) {
+  const bool prompt = use == BlockUse::Prompt;
+  for (const Block& tiles : block.mram.blocks()) {
+    const bool always = &tiles == &block.mram.blocks().front();
+    const Life life = plan.timeline.where([&](const Step& step) {
+      if (!prompt) return step.entry == ProgramEntry::Sequences && (always || !is_positioned(step));
+      return step.entry == ProgramEntry::Prompt &&
+             (step.stage != Step::Stage::Ending || !tiled.causal());
+    });
+    plan.mram.place_at(tiles.name + (prompt ? ", blocks" : ", sequences"), tiles.first, tiles.count,
+                       life);
+  }
+}
+
 Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,
-                         const MemoryPlan& plan, BlockUse use) {
+                         MemoryPlan& plan, BlockUse use) {
   const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
   // Sequences meet the cache as decoding does, whose constant tiles stay where they are.
   const bool prompt = use == BlockUse::Prompt;
@@ -170,7 +187,9 @@ Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settin
   block.pool = block.mram.place("weights or K, V of a block",
                                 std::max(block.mram.capacity() - used, block.slot_pitch));
   block.slots = 2 * block.slot_pitch <= block.pool.count ? 2 : 1;
-  return block.mram.status();
+  if (auto fits = block.mram.status(); !fits) return fits;
+  list_tiles(block, tiled, plan, use);
+  return {};
 }
 
 void place_integers(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan) {

@@ -318,11 +318,6 @@ Result<Plans> plan_for(const TiledGraph& tiled, const PlanInput& shapes, const S
                                   : plan_block(tiled, shapes, settings, shapes.tokens, *plan);
   if (!block) return forward_error(block);
   if (auto fits = plan->check(); !fits) return tl::unexpected(fits.error());
-  for (const BlockPlan* of_tokens : {&*block, &batch->block}) {
-    const BlockAllocator& tiles = of_tokens->mram;
-    auto apart = check_blocks(tiles.blocks(), tiles.capacity());
-    if (!apart) return tl::unexpected(apart.error());
-  }
   return Plans{*std::move(plan), *std::move(batch), *std::move(block)};
 }
 
@@ -421,7 +416,6 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   add_batch(image.manifest, *tiled, *plan, plans->batch, emitted->batch_entry);
   image.graph = describe(graph);
   image.plan = describe(*tiled) + "\n" + describe(*plan);
-  if (plans->block.tokens > 1) image.plan += describe_tiles(plans->block);
   image.tokenizer = options.tokenizer;
   image.fp_mem = make_fp_mem(*tiled, *plan, constants, settings.scalar_fp.element);
   image.int_mem = make_int_mem(image.manifest, *plan);

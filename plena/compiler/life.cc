@@ -99,6 +99,12 @@ Life Life::with(const Life& other) const {
   return Life(std::move(both));
 }
 
+bool is_positioned(const Step& step) {
+  return step.op != nullptr && (std::holds_alternative<HeadNormOp>(*step.op) ||
+                                std::holds_alternative<RotateOp>(*step.op) ||
+                                std::holds_alternative<AttentionOp>(*step.op));
+}
+
 Timeline::Timeline(const Graph& graph) : graph_(&graph) {
   using Stage = Step::Stage;
   for (const ProgramEntry entry : kProgramEntries) {

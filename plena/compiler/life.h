@@ -47,6 +47,9 @@ struct Step {
   std::string name;
 };
 
+/// Whether sequences take this step one by one, with decoding's rows and tiles: it knows positions.
+bool is_positioned(const Step& step);
+
 /// The steps of all entries in the order in which a run takes them; kinds of layers one after the
 /// other.
 class Timeline {

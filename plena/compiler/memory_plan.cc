@@ -368,49 +368,93 @@ void place_fetched_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInp
   }
 }
 
+// When decoding's tiles are in use. Prompts have tiles of their own but for the ending, sequences
+// but for attention.
+class TileLives {
+ public:
+  TileLives(const MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input)
+      : timeline_(plan.timeline), ends_prompts_(tiled.causal()), sequences_(input.sequences > 1) {}
+
+  [[nodiscard]] Life of_weights(bool during_attention) const {
+    return timeline_.where([&](const Step& step) {
+      if (step.entry == ProgramEntry::Prompt) {
+        return ends_prompts_ && step.stage == Step::Stage::Ending;
+      }
+      return step.entry == ProgramEntry::Decode && (during_attention || !attends(step));
+    });
+  }
+  // Layers may load the next one's.
+  [[nodiscard]] Life of_cache(bool during_products) const {
+    return timeline_.where([&](const Step& step) {
+      if (step.entry == ProgramEntry::Sequences) return sequences_ && is_positioned(step);
+      return step.entry == ProgramEntry::Decode && (during_products || attends(step));
+    });
+  }
+  [[nodiscard]] Life of_constants() const {
+    return timeline_.where([&](const Step& step) {
+      return step.entry == ProgramEntry::Decode ||
+             (step.entry == ProgramEntry::Sequences && sequences_);
+    });
+  }
+
+ private:
+  static bool attends(const Step& step) {
+    return step.op != nullptr && std::holds_alternative<AttentionOp>(*step.op);
+  }
+
+  const Timeline& timeline_;
+  bool ends_prompts_;
+  bool sequences_;
+};
+
 // Two slots of weight tiles, as large as a quarter of what there is allows, or one; then the
 // cache's.
-void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings) {
+void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
+                 const Settings& settings) {
   constexpr std::uint64_t kLeastUseful = 8;  // transfers that may be under way
+  const TileLives lives(plan, tiled, input);
+  BlockAllocator& mram = plan.mram;
+  const auto room = [&] { return mram.capacity() - std::min(mram.used(), mram.capacity()); };
   const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
   const std::uint64_t span = tiled.heads.span;
-  if (tiled.rotates()) plan.rotation = plan.mram.place("RoPE permutation", 1);
-  const std::uint64_t room =
-      plan.mram.capacity() - std::min(plan.mram.used(), plan.mram.capacity());
+  if (tiled.rotates()) {
+    plan.rotation = mram.place("RoPE permutation", 1, plan.timeline.all(ProgramEntry::Decode));
+  }
   const std::uint64_t wanted = std::max<std::uint64_t>(tiled.most_inputs, kLeastUseful);
-  plan.slot_tiles = std::clamp<std::uint64_t>(room / 4, 1, wanted);
+  plan.slot_tiles = std::clamp<std::uint64_t>(room() / 4, 1, wanted);
   plan.slot_pitch = plan.slot_tiles + slack;
-  plan.slots = 2 * plan.slot_pitch + span + slack <= room ? 2 : 1;
-  if (plan.slots == 1) {
+  plan.slots = 2 * plan.slot_pitch + span + slack <= room() ? 2 : 1;
+  if (plan.slots == 1) {  // nothing is loaded ahead
     plan.slot_tiles = 1;
-    plan.stage = plan.mram.place("tiles in use", span + slack);
-    // Weights are not loaded ahead of attention then.
-    plan.cache_stage = plan.stage;
+    plan.stage = mram.place("weight tiles in use", span + slack, lives.of_weights(false));
+    plan.cache_stage =
+        mram.place_at("cache tiles in use", plan.stage.first, span + slack, lives.of_cache(false));
     return;
   }
-  plan.stage = plan.mram.place("slots of weight tiles", 2 * plan.slot_pitch);
-  plan.cache_stage = plan.mram.place("cache tiles in use", span + slack);
+  plan.stage = mram.place("slots of weight tiles", 2 * plan.slot_pitch, lives.of_weights(true));
+  plan.cache_stage = mram.place("cache tiles in use", span + slack, lives.of_cache(true));
   const std::uint64_t context = std::uint64_t{tiled.context_tiles} * span + slack;
-  if (2 * context > plan.mram.capacity() - plan.mram.used()) return;
-  plan.key_tiles = plan.mram.place("K tiles", context);
-  plan.value_tiles = plan.mram.place("V tiles", context);
-  if (2 * (1 + slack) > plan.mram.capacity() - plan.mram.used()) return;
-  plan.ones = plan.mram.place("ones", 1 + slack);
-  plan.spread = plan.mram.place("first lanes to slots", 1 + slack);
-  if (plan.slot_pitch <= plan.mram.capacity() - plan.mram.used()) {
-    plan.third_slot = plan.mram.place("third slot", plan.slot_pitch);
+  if (2 * context > room()) return;
+  plan.key_tiles = mram.place("K tiles", context, lives.of_cache(true));
+  plan.value_tiles = mram.place("V tiles", context, lives.of_cache(true));
+  if (2 * (1 + slack) > room()) return;
+  plan.ones = mram.place("ones", 1 + slack, lives.of_constants());
+  plan.spread = mram.place("first lanes to slots", 1 + slack, lives.of_constants());
+  if (plan.slot_pitch <= room()) {
+    plan.third_slot = mram.place("third slot", plan.slot_pitch, lives.of_weights(true));
   }
   // Another half, where a layer may load what the next one attends to.
   const bool one_load = tiled.heads.tiles == 1 && tiled.context_tiles > 1;
-  if (!one_load || plan.cache.windowed()) return;
-  if (context > plan.mram.capacity() - plan.mram.used()) return;
-  plan.other_keys = plan.mram.place("K tiles of the next layer", context);
+  if (!one_load || plan.cache.windowed() || context > room()) return;
+  plan.other_keys = mram.place("K tiles of the next layer", context, lives.of_cache(true));
 }
 
 void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input) {
   const Graph& graph = *tiled.graph;
-  plan.score_maxima = plan.fp.place("maxima of scores", tiled.heads.heads_per_tile());
-  plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile());
+  const DecodingLives lives(plan, tiled, input);
+  const Life attention = lives.during<AttentionOp>();
+  plan.score_maxima = plan.fp.place("maxima of scores", tiled.heads.heads_per_tile(), attention);
+  plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile(), attention);
   const bool sinks =
       std::ranges::any_of(graph.layers, [](const Layer& l) { return !l.sinks.empty(); });
   if (sinks) {
@@ -433,7 +477,8 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& i
                           plan.integers.used() - plan.cache_row.first};
   if (input.sequences > 1) plan.sequence_at = plan.integers.place("start of the sequence", 1);
   if (tiled.experts != 0) {
-    plan.expert_weights = plan.fp.place("weights of the experts", kMostPicks);
+    plan.expert_weights =
+        plan.fp.place("weights of the experts", kMostPicks, lives.during<ExpertsOp>());
     plan.experts = plan.integers.place("experts chosen", kMostPicks);
   }
   plan.last_token = plan.integers.place("last token", 1);
@@ -589,7 +634,7 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
   place_values(plan, graph, input, settings);
   place_stages(plan, graph, input, settings);
   place_fetched_rows(plan, graph, input, settings);
-  place_tiles(plan, graph, settings);
+  place_tiles(plan, graph, input, settings);
   place_scalars(plan, graph, input);
   if (auto checked = plan.check(); !checked) return tl::unexpected(checked.error());
   return plan;

@@ -250,14 +250,6 @@ std::string describe(const MemoryPlan& plan) {
   return text;
 }
 
-std::string describe_tiles(const BlockPlan& block) {
-  std::string text = "Matrix SRAM of blocks, tiles in use:\n";
-  for (const Block& b : block.mram.blocks()) {
-    text += fmt::format("  {:>10} + {:<9} {}\n", b.first, b.count, b.name);
-  }
-  return text;
-}
-
 Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& constants) {
   Emitter e;
   write_head(e, input);

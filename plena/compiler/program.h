@@ -39,7 +39,5 @@ Result<CompiledProgram> emit_program(const ProgramInput& input, ConstantPool& co
 
 /// The memory map as text: every block of every memory, and when it is in use, if not always.
 std::string describe(const MemoryPlan& plan);
-/// The same of Matrix SRAM in the entry for blocks.
-std::string describe_tiles(const BlockPlan& block);
 
 }  // namespace plena
