@@ -30,6 +30,7 @@ class BatchProgram {
     walk_layers(context_, [&](const LayerKind& kind) {
       const RegionScope region(e_, "layer");
       emit_layer_places(context_, false);
+      if (one_.plan.cache.windowed()) start_with_first_sequence();
       emit_operators(kind);
       advance_layer(context_);
     });
@@ -39,6 +40,16 @@ class BatchProgram {
   }
 
  private:
+  // The cache of the layer is that of the sequence that other entries go on with.
+  void start_with_first_sequence() const {
+    HeldGp cache(e_, "cache");
+    HeldGp sequence(e_, "positions of the sequence");
+    load_kept(one_, cache, one_.plan.cache_at, "cache of the layer");
+    load_kept(one_, sequence, one_.plan.sequence_at, "positions of the sequence");
+    e_.emit(Op::S_SUB_INT, {cache, cache, sequence});
+    keep(one_, cache, one_.plan.cache_at);
+  }
+
   void emit_setup_of_all() const {
     const RegionScope region(e_, "setup");
     emit_shared_setup(one_);

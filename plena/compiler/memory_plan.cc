@@ -101,13 +101,6 @@ Status cut_layered(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& i
                            most(settings.hbm_m_kv_type));
   if (!cache) return forward_error(cache);
   plan.cache = *std::move(cache);
-  if (input.sequences > 1 && plan.cache.windowed()) {
-    return fail_with_hint(ErrorCode::Unsupported,
-                          fmt::format("the KV cache of {} sequences is more than an address "
-                                      "register reaches",
-                                      input.sequences),
-                          "decode fewer sequences side by side, or compile for fewer positions");
-  }
   return {};
 }
 

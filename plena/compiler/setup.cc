@@ -154,6 +154,10 @@ void emit_layer_places(const KernelContext& context, bool ending) {
   if (plan.cache.windowed() && !ending) {
     set_window(kCacheBase, at, "KV cache");
     e.emit(Op::S_LD_INT, {low, entry, at + 2}, "cache of the layer");
+    if (plan.sequence_at.count != 0) {
+      load_kept(context, high, plan.sequence_at, "positions of the sequence");
+      e.emit(Op::S_ADD_INT, {low, low, high});
+    }
     keep(context, low, plan.cache_at);
     at += 3;
   }

@@ -78,6 +78,31 @@ TEST(Windows, OfTheCacheGiveTheBitsOfAWholeOne) {
   EXPECT_EQ(logits_of(cut), logits_of(compile_or_fail(model, options)));
 }
 
+// Sequences lie one behind the other in each layer's part, wherever its window is.
+TEST(Windows, OfTheCacheGiveTheBitsOfAWholeOneToEverySequence) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(shared_data() + "/models/tiny/llama-gqa").value();
+  const CompileOptions options{.settings = {}, .context = 0, .sequences = 2};
+  const Image cut = compile_in_windows(model, options);
+  EXPECT_THAT(cut.plan, HasSubstr("KV cache, part 2 of"));
+  const auto logits_of_both = [](const Image& image) {
+    auto session = Session::create(image).value();
+    std::vector<float> all;
+    const auto append = [&](std::span<const float> logits) {
+      all.insert(all.end(), logits.begin(), logits.end());
+    };
+    for (const std::uint32_t sequence : {0U, 1U}) {
+      session.select_sequence(sequence);
+      append(session.run_block(Ids(9, 3 + sequence), 0).value());
+      append(session.step(8 + sequence, 9).value());
+    }
+    append(session.step_batch(Ids{5, 6}, Ids{10, 10}).value());
+    append(session.step(7, 11).value());  // of the second one
+    return all;
+  };
+  EXPECT_EQ(logits_of_both(cut), logits_of_both(compile_or_fail(model, options)));
+}
+
 // Addresses of tensors and of windows have a high word.
 TEST(Windows, BeyondFourGibibytesGiveTheSameBits) {
   PLENA_NEEDS_SHARED();
