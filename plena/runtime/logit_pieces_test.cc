@@ -99,6 +99,29 @@ TEST(LogitPieces, ComeFromSequencesSideBySide) {
   }
 }
 
+TEST(LogitPieces, ComeFromAnImageThatWasSaved) {
+  PLENA_NEEDS_SHARED();
+  const std::string folder = ::testing::TempDir() + "/logit_pieces_image";
+  const Image image =
+      make_image(tiny_model("llama-gqa"), {.settings = {}, .context = 64, .logits_at_once = 64});
+  ASSERT_TRUE(save_image(image, folder));
+  const auto loaded = load_image(folder);
+  ASSERT_TRUE(loaded) << loaded.error().render();
+  EXPECT_EQ(loaded->manifest.logit_pieces->logits, 64U);
+  EXPECT_EQ(logits_of(*loaded), logits_of(image));
+}
+
+// A program that says nothing of pieces leaves logits unread.
+TEST(LogitPieces, ThatDoNotComeAreAnError) {
+  PLENA_NEEDS_SHARED();
+  Image image = make_image(tiny_model("llama-gqa"), {.settings = {}, .context = 64});
+  image.manifest.logit_pieces = {.logits = 64, .so_far_address = 1000};
+  auto session = Session::create(image).value();
+  const auto logits = session.step(1, 0);
+  ASSERT_FALSE(logits);
+  EXPECT_EQ(logits.error().code, ErrorCode::Format);
+}
+
 // The largest Vector SRAM that does not hold everything at once, to within a few rows.
 TEST(LogitPieces, ComeWhereVectorSramIsSmall) {
   PLENA_NEEDS_SHARED();

@@ -121,6 +121,9 @@ TEST(Session, AnImageWhoseAddressesLeaveItsMemoriesIsRefused) {
               HasSubstr("divides by 0"));
   EXPECT_THAT(refusal([](Image& i) { i.manifest.logits_address = UINT64_MAX; }),
               HasSubstr("Vector SRAM"));
+  EXPECT_THAT(refusal([](Image& i) { i.manifest.logit_pieces = {0, 3}; }), HasSubstr("pieces"));
+  EXPECT_THAT(refusal([](Image& i) { i.manifest.logit_pieces = {65, 3}; }), HasSubstr("pieces"));
+  EXPECT_THAT(refusal([](Image& i) { i.manifest.logit_pieces = {64, 5000}; }), HasSubstr("pieces"));
   EXPECT_THAT(refusal([](Image& i) { i.hbm[1].address = UINT64_MAX; }), HasSubstr("second"));
   EXPECT_THAT(refusal([](Image& i) { i.fp_mem.resize(5000); }), HasSubstr("FP_MEM"));
   EXPECT_THAT(refusal([](Image& i) { i.int_mem.resize(5000); }), HasSubstr("INT_MEM"));
