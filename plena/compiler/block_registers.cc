@@ -12,8 +12,8 @@ std::uint8_t number_of(unsigned reg) {
 
 }  // namespace
 
-BlockRegisters::BlockRegisters(const StraightBlock& block)
-    : block_(block), given_(block.webs.size(), 0) {
+BlockRegisters::BlockRegisters(const StraightBlock& block, bool lends)
+    : block_(block), lends_(lends), given_(block.webs.size(), 0) {
   for (std::size_t w = 0; w < block.webs.size(); ++w) {
     const ValueWeb& web = block.webs[w];
     left_.push_back(web.reads);
@@ -39,7 +39,9 @@ void BlockRegisters::issue(const BlockNode& node) {
   }
   const ValueWeb* web = new_web(node);
   if (web == nullptr) return;
-  const auto first_free = static_cast<unsigned>(std::countr_zero(pool(*web) & ~taken_));
+  const RegisterSet free = pool(*web) & ~taken_;
+  const RegisterSet own = free & ~kept_;
+  const auto first_free = static_cast<unsigned>(std::countr_zero(own != 0 ? own : free));
   const unsigned reg = web->at_exit ? web->reg : first_free;
   const std::size_t w = web_index(node.result);
   given_[w] = number_of(reg);
@@ -56,7 +58,7 @@ const ValueWeb* BlockRegisters::new_web(const BlockNode& node) const {
 RegisterSet BlockRegisters::pool(const ValueWeb& web) const {
   constexpr RegisterSet kGp = (register_bit(kFirstFp) - 1) & ~register_bit(0);
   constexpr RegisterSet kFp = (register_bit(kRegisters) - 1) & ~(register_bit(kFirstFp + 1) - 1);
-  return (web.fp ? kFp : kGp) & ~kept_;
+  return (web.fp ? kFp : kGp) & ~(lends_ ? 0 : kept_);
 }
 
 // Registers whose values nobody reads behind this node.

@@ -10,7 +10,8 @@ namespace plena {
 
 class BlockRegisters {
  public:
-  explicit BlockRegisters(const StraightBlock& block);
+  /// With `lends`, registers of values at the exit hold others until those are made.
+  BlockRegisters(const StraightBlock& block, bool lends);
 
   /// Whether the node's result finds a register, and leaves `spare` more of its kind.
   [[nodiscard]] bool has_room(const BlockNode& node, unsigned spare) const;
@@ -31,10 +32,11 @@ class BlockRegisters {
   [[nodiscard]] RegisterSet freed_by(const BlockNode& node) const;
 
   const StraightBlock& block_;
+  bool lends_;
   std::vector<std::uint8_t> given_;
   std::vector<int> left_;  // reads to come, by web
   RegisterSet taken_ = 0;
-  RegisterSet kept_ = 0;  // for the values at the exit, and nothing else
+  RegisterSet kept_ = 0;  // for the values at the exit
 };
 
 }  // namespace plena

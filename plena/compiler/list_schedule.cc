@@ -57,6 +57,7 @@ std::vector<Cycles> path_lengths(std::span<const DependenceNode> nodes) {
 struct LookAhead {
   std::size_t window = SIZE_MAX;  // nodes behind the first that has not issued
   Cycles horizon = 0;             // cycles a pointer or constant may be made too early
+  bool lends = false;             // registers of values at the exit
 };
 
 // A schedule with as many registers as it takes: when its nodes issue, and when results that can
@@ -88,7 +89,7 @@ class Scheduler {
 
   std::optional<BlockSchedule> run(const FreeSchedule& free, const LookAhead& look_ahead) {
     window_ = look_ahead.window;
-    BlockRegisters registers(block_);
+    BlockRegisters registers(block_, look_ahead.lends);
     Cycles behind = 0;  // the free schedule
     while (order_.size() < nodes_.size()) {
       const auto next = choose([&](std::size_t n) {
@@ -183,8 +184,10 @@ std::optional<BlockSchedule> list_schedule(const StraightBlock& block,
   for (const std::size_t window : {SIZE_MAX, std::size_t{64}, std::size_t{32}, std::size_t{16},
                                    std::size_t{8}, std::size_t{1}}) {
     for (const Cycles horizon : {Cycles{8}, Cycles{24}, Cycles{400}}) {
-      auto schedule = Scheduler(block, dependences, lengths).run(free, {window, horizon});
-      if (schedule && (!best || schedule->cycles < best->cycles)) best = std::move(schedule);
+      for (const bool lends : {false, true}) {
+        auto schedule = Scheduler(block, dependences, lengths).run(free, {window, horizon, lends});
+        if (schedule && (!best || schedule->cycles < best->cycles)) best = std::move(schedule);
+      }
     }
   }
   return best;

@@ -68,6 +68,10 @@ class Builder {
 
   StraightBlock build() {
     enter();
+    for (std::size_t at = 0; at < code_.size(); ++at) {
+      const RegisterSet writes = registers_of(code_[at].instruction).writes;
+      if (writes != 0) last_write_[static_cast<unsigned>(std::countr_zero(writes))] = at;
+    }
     for (std::size_t at = 0; at < code_.size(); ++at) add(at);
     leave();
     if (simplify_) drop_unread();
@@ -201,10 +205,20 @@ class Builder {
       const std::uint32_t distance = base.offset - affine(anchor).offset;
       if (!is_address_[static_cast<std::size_t>(anchor)]) continue;
       if (std::uint64_t{distance} + node.instruction.imm > limit) continue;
+      if (moves_on(node.sources[*s], anchor)) return;
       node.instruction.imm += distance;
       node.sources[*s] = anchor;
       return;
     }
+  }
+
+  // `value` is what the register of `entry` holds at the exit: who reads the entry's value instead
+  // holds up that step.
+  [[nodiscard]] bool moves_on(int value, int entry) const {
+    const RegisterValue& to = block_.values[static_cast<std::size_t>(value)];
+    const RegisterValue& from = block_.values[static_cast<std::size_t>(entry)];
+    return from.node < 0 && to.node >= 0 && to.reg == from.reg &&
+           block_.nodes[static_cast<std::size_t>(to.node)].line == last_write_[to.reg];
   }
 
   void note_uses(BlockNode& node) {
@@ -331,6 +345,7 @@ class Builder {
   std::map<std::uint32_t, std::vector<int>> anchors_;  // gp values over the same unknown
   std::vector<std::size_t> last_use_;                  // line, by value
   std::vector<bool> is_address_;                       // by value: an operand of this block
+  std::array<std::size_t, kRegisters> last_write_{};   // line, by register
 };
 
 }  // namespace
