@@ -124,10 +124,10 @@ class ActivationStages {
     for (std::uint64_t i = 0; i < rows_; ++i) e_.emit(Op::V_RECI_V, {t_[i], t_[i], kAllLanes});
   }
 
-  // t = gate [* up] * t
+  // t = gate * t [* up]: up, whose product is the later one, comes last.
   void finish() const {
-    if (gated_) multiply(gate_, gate_, up_);
     multiply(t_, gate_, t_);
+    if (gated_) multiply(t_, t_, up_);
   }
 
   // With g = -gate and u = -up: gate * sigmoid(gate) * up = g * u / (1 + exp(g)).

@@ -16,8 +16,9 @@ namespace plena {
 
 namespace {
 
-constexpr std::uint64_t kMostGroups = 3;  // two slots' maxima in f1 … f7
-constexpr std::uint64_t kMostSlots = 16;  // copies of the sweep
+constexpr std::uint64_t kMostGroups = 3;   // two slots' maxima in f1 … f7
+constexpr std::uint64_t kMostSlots = 16;   // copies of the sweep
+constexpr std::uint64_t kWeightsSlot = 2;  // before whose scores weights are loaded
 
 class OverlappedSlots {
  public:
@@ -39,9 +40,13 @@ class OverlappedSlots {
       HeldGp first(e_, "first K tile");
       HeldGp newest(e_, "newest K tile");
       tile_.cache.set_key_sweep(first, newest);
-      for (std::uint64_t slot = 0; slot < slots_; ++slot) score(slot, first, newest);
+      for (std::uint64_t slot = 0; slot < slots_; ++slot) {
+        // Between V and the next layer's keys: the queue of transfers has room.
+        if (slot == kWeightsSlot) load_behind_next(context_);
+        score(slot, first, newest);
+      }
     }
-    load_behind_next(context_);
+    if (slots_ <= kWeightsSlot) load_behind_next(context_);
     finish();
     emit_scaled_groups(tile_);
   }
@@ -114,22 +119,26 @@ class OverlappedSlots {
       e_.set(queries.back(), context_.row(context_.plan.heads, slot * groups_ + g), "query");
     }
     // Not one behind the other: a transfer that the queue has no place for would hold up the array.
-    const std::uint64_t keys_slot = std::min<std::uint64_t>(2, slots_ - 1);
+    const std::uint64_t keys_slot = slots_ - 1;
     if (cache.loads_ahead() && slot == 0) loads.emplace(cache, TileLoads::Which::Values);
     if (cache.loads_ahead() && slot == keys_slot) {
       loads.emplace(cache, TileLoads::Which::NextLayersKeys);
     }
     {
       SweepLoop tiles(e_, key, newest, "tiles of positions");
-      for (std::uint64_t g = 0; g < groups_; ++g) {
+      for (std::uint64_t g = 0; g + 1 < groups_; ++g) {
         e_.emit(Op::M_TMV, {queries[g], key});
         e_.emit(Op::M_MV_WO, {before, tile_.score_stride() + head_offset(slot, g)});
       }
+      e_.emit(Op::M_TMV, {queries.back(), key});
       if (slot >= 1) raise_maxima(slot - 1, before);
       if (slot >= 2) weigh(slot - 2, before);
       if (loads) loads->load_one();
       e_.advance(key, tile_.tile_elements());
+      // Before the write-out, which waits for the array: nothing is left between it and the next
+      // product.
       e_.advance(before, tile_.score_stride());
+      e_.emit(Op::M_MV_WO, {before, head_offset(slot, groups_ - 1)});
     }
     if (slot == 0) keep_place_of_newest(before);
     if (slot >= 1) count_newest(slot - 1, before);

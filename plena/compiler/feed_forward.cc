@@ -17,6 +17,7 @@ void emit_feed_forward(const KernelContext& context, const FeedForwardOp& op,
                       .outputs = context.row(context.plan.gate),
                       .input_tiles = context.tiled.rows(op.from),
                       .output_tiles = halves * tiles,
+                      .kinds = halves,
                       .scale = tiled.norm ? std::optional(tiled.norm->scale) : std::nullopt,
                       .bias = tiled.bias});
   emit_activation(context, op.activation, op.gated,

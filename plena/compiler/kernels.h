@@ -35,19 +35,27 @@ inline constexpr std::uint64_t kActivation = 0;  // H_PREFETCH_V
 inline constexpr std::uint64_t kKeyValue = 1;
 inline constexpr std::uint64_t kAllLanes = 0;  // rmask
 
+/// Where tiles of a product begin in Matrix SRAM: a slot, and how many tiles behind its start.
+struct SlotPlace {
+  unsigned slot = 0;
+  std::uint64_t skipped = 0;
+  friend bool operator==(const SlotPlace&, const SlotPlace&) = default;
+};
+
 /// What one product tells the next: weight tiles of it that are on their way already.
 struct WeightPipeline {
-  std::uint64_t loaded =
-      0;  // tiles, from the start of a slot on; the stream's pointer is behind them
-  unsigned slot = 0;
+  std::uint64_t loaded = 0;  // tiles; the stream's pointer is behind them
+  SlotPlace place;           // of those
   // For the product that is emitted now: what the one behind it starts with, 0 where nobody knows.
   std::uint64_t next_tiles = 0;
   bool next_in_first_slot = false;
-  // Tiles of the product behind the next one, in the slot that the next one leaves alone: those
-  // that may be loaded during attention, and those that are on their way.
+  // Tiles of the product behind the next one: those that may be loaded during attention, and those
+  // that are on their way. They come behind the next one's where that is all of them and there is
+  // room, so that the other slot is free for the next layer, else to the other slot.
   std::uint64_t behind_next_tiles = 0;
+  bool behind_next_whole = false;
   std::uint64_t behind_next_loaded = 0;
-  bool behind_next_in_third_slot = false;
+  SlotPlace behind_next_place;
   // Those of the product behind that one, in the third slot.
   std::uint64_t third_tiles = 0;
   std::uint64_t third_loaded = 0;
@@ -132,8 +140,8 @@ std::uint64_t bias_address(const KernelContext& context, const LayerKind& kind,
 /// Operators of the graph, see graph.h. `vectors` are those of their kind of layer.
 void emit_norm(const KernelContext& context, const LayerKind& kind, const NormOp& op);
 
-/// A norm whose factor comes behind the feed-forward products that read it: W (x s) = (W x) s, so
-/// that the array need not wait for s.
+/// A norm whose factor comes behind the products that read it: W (x s) = (W x) s, so that the array
+/// need not wait for s. That of q and k is a factor of their cosines and sines.
 struct LateNorm {
   ValueId from = 0;  // x, in place of the norm's output
   Fp scale;          // s
@@ -145,7 +153,8 @@ bool may_be_late(const KernelContext& context, const LayerKind& kind, std::size_
 void emit_norm_scale(const KernelContext& context, const LayerKind& kind, const NormOp& op,
                      Fp scale);
 void emit_head_norm(const KernelContext& context, const LayerKind& kind, const HeadNormOp& op);
-void emit_rotation(const KernelContext& context, const RotateOp& op);
+void emit_rotation(const KernelContext& context, const RotateOp& op,
+                   const std::optional<LateNorm>& norm = {});
 void emit_attention(const KernelContext& context, const AttentionOp& op);
 /// The rows of scores as if of a tile before the first, once for all layers.
 void emit_no_scores(const KernelContext& context);
@@ -160,7 +169,9 @@ const AttentionOp* cache_load_ahead(const KernelContext& context);
 void emit_first_cache_load(const KernelContext& context);
 void emit_experts(const KernelContext& context, const LayerKind& kind, const ExpertsOp& op);
 void emit_soft_cap(const KernelContext& context, const SoftCapOp& op);
-void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op);
+/// With a late norm the outputs are those of x itself.
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op,
+                  const std::optional<LateNorm>& norm = {});
 void emit_feed_forward(const KernelContext& context, const LayerKind& kind, const FeedForwardOp& op,
                        const std::optional<LateNorm>& norm = {});
 
@@ -175,6 +186,7 @@ struct TiledProduct {
   std::uint64_t outputs = 0;  // likewise
   std::uint64_t input_tiles = 0;
   std::uint64_t output_tiles = 0;
+  std::uint64_t kinds = 1;            // of outputs, in turn; the first kind is wanted first
   std::optional<Fp> scale;            // a factor of the outputs
   std::optional<std::uint64_t> bias;  // address of its first row
   bool add = false;

@@ -94,6 +94,8 @@ class NormRows {
   std::uint64_t vlen_;
 };
 
+constexpr std::uint64_t kAngleRows = 2;  // cosines and sines
+
 // Whether an operator reads a value that a norm writes.
 struct Reads {
   ValueId value;
@@ -107,13 +109,22 @@ struct Reads {
   }
 };
 
-// Output tiles of a feed-forward layer over that value; 0 for anything else. Keys would be rounded
-// once more before the cache quantises them: that costs more than the cycles are worth.
+// Rows that take the factor of a norm behind the products over that value: those of a feed-forward
+// layer, or the values, cosines and sines where q and k go through RoPE next; 0 for anything else.
+// The turn rounds no more often than with a norm that comes first.
 struct OutputsFrom {
   const KernelContext& context;
   ValueId value;
+  const Operator* next;  // what follows the product
   std::uint64_t operator()(const FeedForwardOp& op) const {
     return op.from == value ? (op.gated ? 2U : 1U) * context.tiled.rows(op.to) : 0;
+  }
+  std::uint64_t operator()(const ProductOp& op) const {
+    const auto* turn = next != nullptr ? std::get_if<RotateOp>(next) : nullptr;
+    const HeadLayout& heads = context.tiled.heads;
+    if (op.from != value || op.bias || op.add) return 0;
+    if (turn == nullptr || turn->qkv != op.to || heads.span > 1) return 0;
+    return kAngleRows + heads.key_rows();
   }
   template <class Other>
   std::uint64_t operator()(const Other&) const {
@@ -149,7 +160,8 @@ bool may_be_late(const KernelContext& context, const LayerKind& kind, std::size_
     const auto* again = std::get_if<NormOp>(&operators[i]);
     if (again != nullptr && again->to == norm->to && !again->add) break;
   }
-  const std::uint64_t tiles = std::visit(OutputsFrom{context, norm->to}, operators[at + 1]);
+  const Operator* const next = at + 2 < operators.size() ? &operators[at + 2] : nullptr;
+  const std::uint64_t tiles = std::visit(OutputsFrom{context, norm->to, next}, operators[at + 1]);
   return readers == 1 && tiles != 0 && tiles <= kMostOutputs;
 }
 

@@ -61,7 +61,7 @@ class ProductLoops {
     HeldGp current(e_, "slot in use");
     e_.set(y, product_.add ? context_.row(context_.plan.partials) : product_.outputs, "output");
     load_first();
-    e_.set(current, slot(slot_), "slot in use");
+    e_.set(current, slot(place_.slot) + place_.skipped * tile_elements_, "slot in use");
     if (group_.chunks == 1) {
       emit_groups(current, y);
     } else {
@@ -87,14 +87,14 @@ class ProductLoops {
     std::uint64_t loaded = 0;
     if (streams_) {
       loaded = std::exchange(pipeline_.loaded, 0);
-      slot_ = loaded != 0 ? pipeline_.slot : 0;
+      if (loaded != 0) place_ = pipeline_.place;
     }
     if (!double_buffered()) return;
     if (loaded > group_.first_tiles) {
       e_.retreat(product_.stream, (loaded - group_.first_tiles) * tile_elements_,
                  "tiles that the next product loads itself");
     } else {
-      load_slot(slot_, loaded, group_.first_tiles - loaded);
+      load_slot(place_.slot, place_.skipped + loaded, group_.first_tiles - loaded);
     }
   }
 
@@ -117,11 +117,10 @@ class ProductLoops {
     e_.emit(Op::S_SUB_INT, {current, both, current}, "the other slot");
   }
 
-  // How many tiles of the next product attention has loaded, and whether to the third slot.
-  std::pair<std::uint64_t, bool> take_loaded() const {
-    const bool third = pipeline_.third_loaded != 0;
+  // How many tiles of the next product attention has loaded, and where.
+  std::pair<std::uint64_t, SlotPlace> take_loaded() const {
     return {std::exchange(pipeline_.behind_next_loaded, std::exchange(pipeline_.third_loaded, 0)),
-            std::exchange(pipeline_.behind_next_in_third_slot, third)};
+            std::exchange(pipeline_.behind_next_place, {kThirdSlot, 0})};
   }
 
   // The last step of a product, whose tiles are in slot `at`: first, or last where they go to the
@@ -133,15 +132,17 @@ class ProductLoops {
       return multiply();
     }
     const std::uint64_t next = streams_ ? pipeline_.next_tiles : 0;
-    const auto [there, in_third] = streams_ ? take_loaded() : std::pair<std::uint64_t, bool>{};
+    const auto [there, loaded_to] =
+        streams_ ? take_loaded() : std::pair<std::uint64_t, SlotPlace>{};
     const unsigned other = at == 0 ? 1 : 0;
-    const unsigned target = in_third ? kThirdSlot : pipeline_.next_in_first_slot ? 0 : other;
-    if (target != at) load_slot(target, there, next - there);
+    const SlotPlace to =
+        there != 0 ? loaded_to : SlotPlace{pipeline_.next_in_first_slot ? 0 : other, 0};
+    if (to.slot != at) load_slot(to.slot, to.skipped + there, next - there);
     multiply();
-    if (target == at) load_slot(target, there, next - there);
+    if (to.slot == at) load_slot(to.slot, to.skipped + there, next - there);
     if (!streams_) return;
     pipeline_.loaded = next;
-    pipeline_.slot = target;
+    pipeline_.place = to;
   }
 
   // Groups of outputs whose tiles fit a slot.
@@ -162,12 +163,14 @@ class ProductLoops {
       swap(current);
     }
     const std::uint64_t steps = whole + (rest != 0 ? 1 : 0);
-    const auto at = slot_ == kThirdSlot ? slot_ : static_cast<unsigned>((slot_ + steps - 1) % 2);
+    const unsigned slot = place_.slot;
+    const auto at = slot == kThirdSlot ? slot : static_cast<unsigned>((slot + steps - 1) % 2);
     last_step(current, at, tiles, [&] { multiply_outputs(current, y, group_.outputs); });
   }
 
   // Write-outs have their rows as immediates.
   void multiply_outputs(Gp current, Gp y, std::uint64_t outputs) const {
+    if (by_kinds()) return multiply_kinds(current, y);
     HeldGp tile(e_, "tile");
     e_.copy(tile, current);
     const std::uint64_t inputs = product_.input_tiles;
@@ -183,6 +186,25 @@ class ProductLoops {
       }
       if (more || other_groups) e_.advance(y, copies * vlen_);
     });
+  }
+
+  // Few tiles that are all there may be taken in any order.
+  [[nodiscard]] bool by_kinds() const {
+    return product_.kinds > 1 && group_.whole &&
+           product_.output_tiles * product_.input_tiles <= kMostCopies;
+  }
+  void multiply_kinds(Gp current, Gp y) const {
+    HeldGp tile(e_, "tile");
+    HeldGp x(e_, "input");
+    const std::uint64_t inputs = product_.input_tiles;
+    for (std::uint64_t kind = 0; kind < product_.kinds; ++kind) {
+      for (std::uint64_t i = kind; i < product_.output_tiles; i += product_.kinds) {
+        e_.offset(tile, current, i * inputs * tile_elements_);
+        e_.set(x, product_.inputs, "input");
+        multiply_inputs(tile, x, inputs);
+        e_.emit(Op::M_MV_WO, {y, i * vlen_});
+      }
+    }
   }
 
   void multiply_inputs(Gp tile, Gp x, std::uint64_t tiles) const {
@@ -215,7 +237,7 @@ class ProductLoops {
       chunk(current, x);
     }
     const std::uint64_t steps = product_.output_tiles * group_.chunks;
-    last_step(current, static_cast<unsigned>((slot_ + steps - 1) % 2), group_.inputs,
+    last_step(current, static_cast<unsigned>((place_.slot + steps - 1) % 2), group_.inputs,
               [&] { multiply_chunk(current, x); });
     e_.emit(Op::M_MV_WO, {y, 0});
   }
@@ -265,8 +287,8 @@ class ProductLoops {
   const TiledProduct& product_;
   TileGroup group_;
   WeightPipeline& pipeline_;
-  bool streams_;       // the weights follow those of the product before
-  unsigned slot_ = 0;  // of the first group
+  bool streams_;     // the weights follow those of the product before
+  SlotPlace place_;  // of the first group
   std::uint64_t vlen_;
   std::uint64_t tile_elements_;
 };
@@ -293,15 +315,22 @@ TileGroup tile_group(const MemoryPlan& plan, std::uint64_t input_tiles,
 void load_first_tiles(const KernelContext& context, std::uint64_t tiles) {
   WeightPipeline& pipeline = context.pipeline;
   if (context.plan.slots < 2 || pipeline.loaded >= tiles) return;
-  if (pipeline.loaded == 0) pipeline.slot = 0;
-  load_slot(context, pipeline.slot, pipeline.loaded, tiles - pipeline.loaded);
+  if (pipeline.loaded == 0) pipeline.place = {};
+  load_slot(context, pipeline.place.slot, pipeline.place.skipped + pipeline.loaded,
+            tiles - pipeline.loaded);
   pipeline.loaded = tiles;
 }
 
 void load_behind_next(const KernelContext& context) {
   WeightPipeline& pipeline = context.pipeline;
   if (pipeline.loaded != pipeline.next_tiles) return;  // the next one's are first in the stream
-  load_slot(context, 1 - pipeline.slot, 0, pipeline.behind_next_tiles);
+  const SlotPlace& next = pipeline.place;
+  const SlotPlace behind{next.slot, next.skipped + pipeline.loaded};
+  const bool fits = pipeline.behind_next_whole &&
+                    behind.skipped + pipeline.behind_next_tiles <= context.plan.slot_tiles;
+  pipeline.behind_next_place = fits ? behind : SlotPlace{1 - next.slot, 0};
+  load_slot(context, pipeline.behind_next_place.slot, pipeline.behind_next_place.skipped,
+            pipeline.behind_next_tiles);
   pipeline.behind_next_loaded = pipeline.behind_next_tiles;
 }
 
@@ -316,7 +345,8 @@ void emit_tiled_product(const KernelContext& context, const TiledProduct& produc
   ProductLoops(context, product).emit();
 }
 
-void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op) {
+void emit_product(const KernelContext& context, const LayerKind& kind, const ProductOp& op,
+                  const std::optional<LateNorm>& norm) {
   std::string name;
   std::uint64_t output_tiles = 0;
   for (const MatrixUse& use : op.matrices) {
@@ -325,7 +355,7 @@ void emit_product(const KernelContext& context, const LayerKind& kind, const Pro
   }
   const RegionScope region(context.emitter, name);
   TiledProduct product{.stream = context.weights,
-                       .inputs = context.row(op.from),
+                       .inputs = context.row(norm ? norm->from : op.from),
                        .outputs = context.row(op.to),
                        .input_tiles = context.tiled.rows(op.from),
                        .output_tiles = output_tiles,

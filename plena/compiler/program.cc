@@ -18,18 +18,18 @@ namespace {
 struct EmitOperator {
   const KernelContext& context;
   const LayerKind& kind;
-  std::optional<LateNorm> norm;  // of what the feed-forward layer reads
+  std::optional<LateNorm> norm;  // of what the product or feed-forward layer reads
 
   void operator()(const NormOp& op) const { emit_norm(context, kind, op); }
   void operator()(const ProductOp& op) const {
-    emit_product(context, kind, op);
+    emit_product(context, kind, op, norm);
     const AttentionOp* reader = attention_of(op.to);
     if (reader != nullptr && context.pipeline.cache_ahead == nullptr) {
       emit_early_cache_load(context, *reader);
     }
   }
   void operator()(const HeadNormOp& op) const { emit_head_norm(context, kind, op); }
-  void operator()(const RotateOp& op) const { emit_rotation(context, op); }
+  void operator()(const RotateOp& op) const { emit_rotation(context, op, norm); }
   void operator()(const AttentionOp& op) const { emit_attention(context, op); }
   void operator()(const FeedForwardOp& op) const { emit_feed_forward(context, kind, op, norm); }
   void operator()(const ExpertsOp& op) const { emit_experts(context, kind, op); }
@@ -115,6 +115,7 @@ void plan_loads_behind(const KernelContext& context, const LayerKind& kind,
   const auto behind = std::find_if(next + 1, end, reads_weights);
   if (behind == end) return;
   pipeline.behind_next_tiles = first_tiles(context, *behind);
+  pipeline.behind_next_whole = is_whole(context, *behind);
   const auto third = std::find_if(behind + 1, end, reads_weights);
   if (third == end || context.plan.third_slot.count == 0) return;
   if (!is_whole(context, *behind) || !is_whole(context, *third)) return;
@@ -146,6 +147,8 @@ void emit_operators(const KernelContext& context, const LayerKind& kind, std::ui
     context.pipeline.next_in_first_slot = last;
     plan_loads_behind(context, kind, next);
     std::visit(EmitOperator{context, kind, late}, *op);
+    // Of q, k and v RoPE takes it.
+    if (late && std::holds_alternative<ProductOp>(*op)) continue;
     late.reset();
     scale.reset();
   }
@@ -155,7 +158,7 @@ void emit_layer(const KernelContext& context, const LayerKind& kind) {
   const RegionScope region(context.emitter, "layer");
   const std::uint64_t first = context.plan.slots == 2 ? first_tiles_of_layers(context) : 0;
   context.pipeline.loaded = first;
-  context.pipeline.slot = 0;
+  context.pipeline.place = {};
   emit_layer_places(context, false);
   emit_layer_vectors(context, loaded_vectors(context.tiled, context.tables, kind));
   emit_operators(context, kind, first);
@@ -200,8 +203,8 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
   emit_embedding(context);
   load_first_tiles(context, first_tiles_of_layers(context));
   pipeline.cache_ahead = cache_load_ahead(context);
-  if (pipeline.cache_ahead != nullptr) emit_first_cache_load(context);
   emit_arrived_rows(context);
+  if (pipeline.cache_ahead != nullptr) emit_first_cache_load(context);
   emit_layers(context);
   emit_ending(context);
 }

@@ -7,6 +7,8 @@ namespace plena {
 
 namespace {
 
+constexpr std::uint64_t kScaledAngles = 2;  // row of scratch
+
 // rotated[row] = P x for the query and key rows, one product behind the other.
 void emit_products(const KernelContext& context, const RotateOp& op, std::uint64_t rows) {
   Emitter& e = context.emitter;
@@ -27,8 +29,29 @@ void emit_products(const KernelContext& context, const RotateOp& op, std::uint64
   });
 }
 
+// Cosines and sines, a row of each, times the factor of a late norm, in the last rows of scratch:
+// the norm itself takes the first ones. Values have no turn that could take it.
+void emit_late_norm(const KernelContext& context, const RotateOp& op, Fp scale) {
+  Emitter& e = context.emitter;
+  const HeadLayout& heads = context.tiled.heads;
+  HeldGp to(e, "scaled cosines, sines");
+  HeldGp from(e, "cosines, sines");
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    e.set(to, context.row(context.plan.scratch, kScaledAngles + i), "scaled");
+    e.set(from, context.row(context.plan.position_rows, 2 * op.table + i), "cosines, sines");
+    e.emit(Op::V_MUL_VF, {to, from, scale, kAllLanes});
+  }
+  e.set(to, context.row(op.qkv, heads.query_rows() + heads.key_rows()), "v");
+  unroll(e, heads.key_rows(), kMostCopies, "value rows", [&](std::uint64_t copies, bool) {
+    for (std::uint64_t i = 0; i < copies; ++i) {
+      e.emit(Op::V_MUL_VF, {to, to, scale, kAllLanes});
+      step(context, to, context.settings.vlen, heads.key_rows());
+    }
+  });
+}
+
 // x = x cos + rotated sin.
-void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t rows) {
+void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t rows, bool scaled) {
   Emitter& e = context.emitter;
   const HeadLayout& heads = context.tiled.heads;
   const std::uint64_t vlen = context.settings.vlen;
@@ -39,7 +62,10 @@ void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t 
   HeldGp cosines(e, "cosines");
   HeldGp sines(e, "sines");
   const auto set_angles = [&] {
-    e.set(cosines, context.row(context.plan.position_rows, first), "cosines");
+    e.set(cosines,
+          scaled ? context.row(context.plan.scratch, kScaledAngles)
+                 : context.row(context.plan.position_rows, first),
+          "cosines");
     e.offset(sines, cosines, heads.span * vlen, "sines");
   };
   e.set(x, context.row(op.qkv), "q, k");
@@ -67,12 +93,14 @@ void emit_turns(const KernelContext& context, const RotateOp& op, std::uint64_t 
 
 }  // namespace
 
-void emit_rotation(const KernelContext& context, const RotateOp& op) {
+void emit_rotation(const KernelContext& context, const RotateOp& op,
+                   const std::optional<LateNorm>& norm) {
   const RegionScope region(context.emitter, "rope");
   const HeadLayout& heads = context.tiled.heads;
   const std::uint64_t rows = std::uint64_t{heads.query_rows()} + heads.key_rows();
   emit_products(context, op, rows);
-  emit_turns(context, op, rows);
+  if (norm) emit_late_norm(context, op, norm->scale);
+  emit_turns(context, op, rows, norm.has_value());
 }
 
 }  // namespace plena
