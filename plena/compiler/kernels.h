@@ -89,7 +89,7 @@ struct KernelContext {
 };
 
 /// Address registers, SCALE_REG, STRIDE_REG, the constant rows, this position's masks and table
-/// rows, and the permutation tile (the first of the weight stream).
+/// rows; the weight stream's pointer goes to the first layer.
 void emit_setup(const KernelContext& context);
 
 /// Of these what a block of tokens needs as well: address registers, SCALE_REG, STRIDE_REG, the
@@ -100,7 +100,12 @@ void emit_shared_setup(const KernelContext& context);
 /// the ending.
 void emit_layer_places(const KernelContext& context, bool ending);
 
-/// The tiles that come once, first in the weight stream.
+/// The tiles that come once and lie first in the weight stream: the permutation of RoPE, and those
+/// for sums of weights, which are needed last.
+void emit_rotation_tile(const KernelContext& context);
+void emit_sum_tiles(const KernelContext& context);
+
+/// All of them; moves the stream's pointer on to the first layer.
 void emit_constant_tiles(const KernelContext& context);
 
 /// Masks and rows of tables that follow from the position.

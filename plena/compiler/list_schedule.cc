@@ -176,21 +176,34 @@ FreeSchedule schedule_freely(const StraightBlock& block, std::span<const Depende
 
 }  // namespace
 
-std::optional<BlockSchedule> list_schedule(const StraightBlock& block,
-                                           std::span<const DependenceNode> dependences) {
+std::vector<BlockSchedule> list_schedules(const StraightBlock& block,
+                                          std::span<const DependenceNode> dependences) {
   const std::vector<Cycles> lengths = path_lengths(dependences);
   const FreeSchedule free = schedule_freely(block, dependences, lengths);
-  std::optional<BlockSchedule> best;
+  std::vector<BlockSchedule> schedules;
   for (const std::size_t window : {SIZE_MAX, std::size_t{64}, std::size_t{32}, std::size_t{16},
                                    std::size_t{8}, std::size_t{1}}) {
     for (const Cycles horizon : {Cycles{8}, Cycles{24}, Cycles{400}}) {
       for (const bool lends : {false, true}) {
         auto schedule = Scheduler(block, dependences, lengths).run(free, {window, horizon, lends});
-        if (schedule && (!best || schedule->cycles < best->cycles)) best = std::move(schedule);
+        const auto same = [&](const BlockSchedule& other) {
+          return other.order == schedule->order && other.registers == schedule->registers;
+        };
+        if (schedule && std::ranges::none_of(schedules, same)) {
+          schedules.push_back(*std::move(schedule));
+        }
       }
     }
   }
-  return best;
+  return schedules;
+}
+
+std::optional<BlockSchedule> list_schedule(const StraightBlock& block,
+                                           std::span<const DependenceNode> dependences) {
+  std::vector<BlockSchedule> schedules = list_schedules(block, dependences);
+  const auto best = std::ranges::min_element(schedules, {}, &BlockSchedule::cycles);
+  if (best == schedules.end()) return std::nullopt;
+  return std::move(*best);
 }
 
 std::uint64_t cycles_in_order(std::span<const DependenceNode> dependences) {

@@ -17,8 +17,12 @@ struct BlockSchedule {
   std::uint64_t cycles = 0;             // from the first issue to the last result
 };
 
-/// The best of a few list schedules: at each cycle the node that can issue, the one on the longest
-/// path first. Nothing where the registers do not suffice.
+/// A few list schedules: at each cycle the node that can issue, the one on the longest path first.
+/// None where the registers do not suffice.
+std::vector<BlockSchedule> list_schedules(const StraightBlock& block,
+                                          std::span<const DependenceNode> dependences);
+
+/// The shortest of them.
 std::optional<BlockSchedule> list_schedule(const StraightBlock& block,
                                            std::span<const DependenceNode> dependences);
 

@@ -201,10 +201,13 @@ void emit_tokens(Emitter& e, const ProgramInput& input, ConstantPool& constants,
   if (entry == Entry::Batch) return emit_batch(context, input.batch);
   emit_setup(context);
   emit_embedding(context);
+  // First: a transfer of more than a tile reaches into the slot behind.
+  emit_rotation_tile(context);
   load_first_tiles(context, first_tiles_of_layers(context));
   pipeline.cache_ahead = cache_load_ahead(context);
   emit_arrived_rows(context);
   if (pipeline.cache_ahead != nullptr) emit_first_cache_load(context);
+  emit_sum_tiles(context);
   emit_layers(context);
   emit_ending(context);
 }

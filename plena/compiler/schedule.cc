@@ -13,11 +13,17 @@ namespace {
 
 constexpr std::size_t kWholeLoop = 160;  // instructions a loop may become
 constexpr std::size_t kPartOfLoop = 64;  // instructions of a body copied a few times
+constexpr std::size_t kShortBody = 40;   // instructions of a body tried in turns
+constexpr std::size_t kTurns = 3;
 
 bool ends_block(const Line& line) {
   if (!line.is_code()) return line.kind == Line::Kind::Entry;
   const Op op = line.instruction.op;
   return op == Op::C_LOOP_START || op == Op::C_LOOP_END || op == Op::C_BREAK;
+}
+
+bool is_loop_code(const Line& line, Op op) {
+  return line.is_code() && line.instruction.op == op;
 }
 
 // The block's code in the order of a schedule, registers renamed.
@@ -100,7 +106,11 @@ class Pass {
     for (std::size_t i = 0; i < code.size(); ++i) written[i] = i;
     if (code.size() > 1) {
       const BlockSurroundings around{states_[begin], live_[begin], live_[end]};
-      auto scheduled = best_of(code, around, written);
+      const bool is_body = begin > 0 && end < listing_.size() && code.size() <= kShortBody &&
+                           is_loop_code(listing_[begin - 1], Op::C_LOOP_START) &&
+                           is_loop_code(listing_[end], Op::C_LOOP_END);
+      auto scheduled = is_body ? best_in_turns(code, around, listing_[end].instruction.rd, written)
+                               : best_of(code, around, written);
       if (!scheduled) return tl::unexpected(scheduled.error());
       code = *std::move(scheduled);
     }
@@ -123,6 +133,44 @@ class Pass {
     written.clear();
     for (const std::size_t n : schedule->order) written.push_back(block.nodes[n].line);
     return rewrite(block, *schedule);
+  }
+
+  // The same for the body of a loop, by a few turns of it: what one turn leaves the next one waits
+  // for.
+  Result<std::vector<Line>> best_in_turns(const std::vector<Line>& code,
+                                          const BlockSurroundings& around, std::uint8_t counter,
+                                          std::vector<std::size_t>& written) {
+    auto fewest = cycles_of_turns(code, around, counter);
+    if (!fewest) return forward_error(fewest);
+    const StraightBlock block = make_block(code, around, symbols_, true);
+    auto dependences = find_dependences(block, costs_);
+    if (!dependences) return forward_error(dependences);
+    std::vector<Line> best = code;
+    for (const BlockSchedule& schedule : list_schedules(block, *dependences)) {
+      std::vector<Line> scheduled = rewrite(block, schedule);
+      auto cycles = cycles_of_turns(scheduled, around, counter);
+      if (!cycles) return forward_error(cycles);
+      if (*cycles >= *fewest) continue;
+      fewest = cycles;
+      best = std::move(scheduled);
+      written.clear();
+      for (const std::size_t n : schedule.order) written.push_back(block.nodes[n].line);
+    }
+    return best;
+  }
+
+  Result<std::uint64_t> cycles_of_turns(const std::vector<Line>& code,
+                                        const BlockSurroundings& around, std::uint8_t counter) {
+    // The end of a turn reads and writes the counter, as a sum would.
+    const Instruction end{.op = Op::S_ADDI_INT, .rd = counter, .rs1 = counter};
+    std::vector<Line> turns;
+    for (std::size_t turn = 0; turn < kTurns; ++turn) {
+      turns.insert(turns.end(), code.begin(), code.end());
+      turns.push_back({Line::Kind::Code, end, {}});
+    }
+    auto dependences = find_dependences(make_block(turns, around, symbols_, false), costs_);
+    if (!dependences) return forward_error(dependences);
+    return cycles_in_order(*dependences);
   }
 
   // Puts the block's other lines back between its code.

@@ -112,23 +112,41 @@ void load_position_rows(const KernelContext& context) {
   load_rows(context, from, kPositionsBase, to, table.stored_rows());
 }
 
-// The next tile of the weight stream, for all layers.
-void load_constant_tile(const KernelContext& context, const Block& to) {
+// The weight stream starts with the tile of RoPE, where there is one, and the two for sums.
+std::uint64_t rotation_tiles(const KernelContext& context) {
+  return context.tiled.rotates() ? 1 : 0;
+}
+
+void load_constant_tile(const KernelContext& context, std::uint64_t index, const Block& to) {
+  if (to.count == 0) return;
   Emitter& e = context.emitter;
-  if (to.count != 0) {
-    HeldGp tile(e, to.name);
-    e.set(tile, context.tile(to));
-    e.emit(Op::H_PREFETCH_M, {tile, context.weights, kWeightsBase, kContiguous, kWeights}, to.name);
-  }
-  e.advance(context.weights, context.tiled.tile_elements());
+  HeldGp tile(e, to.name);
+  HeldGp from(e, "element of the weight stream");
+  e.set(tile, context.tile(to));
+  e.set(from, index * context.tiled.tile_elements());
+  e.emit(Op::H_PREFETCH_M, {tile, from, kWeightsBase, kContiguous, kWeights}, to.name);
+}
+
+void skip_constant_tiles(const KernelContext& context) {
+  context.emitter.advance(context.weights,
+                          (rotation_tiles(context) + 2) * context.tiled.tile_elements());
 }
 
 }  // namespace
 
+void emit_rotation_tile(const KernelContext& context) {
+  if (context.tiled.rotates()) load_constant_tile(context, 0, context.plan.rotation);
+}
+
+void emit_sum_tiles(const KernelContext& context) {
+  load_constant_tile(context, rotation_tiles(context), context.plan.ones);
+  load_constant_tile(context, rotation_tiles(context) + 1, context.plan.spread);
+}
+
 void emit_constant_tiles(const KernelContext& context) {
-  if (context.tiled.rotates()) load_constant_tile(context, context.plan.rotation);
-  load_constant_tile(context, context.plan.ones);
-  load_constant_tile(context, context.plan.spread);
+  emit_rotation_tile(context);
+  emit_sum_tiles(context);
+  skip_constant_tiles(context);
 }
 
 void emit_layer_places(const KernelContext& context, bool ending) {
@@ -176,7 +194,7 @@ void emit_shared_setup(const KernelContext& context) {
 void emit_setup(const KernelContext& context) {
   const RegionScope region(context.emitter, "setup");
   emit_shared_setup(context);
-  emit_constant_tiles(context);
+  skip_constant_tiles(context);
   emit_position(context);
 }
 

@@ -84,8 +84,8 @@ class ValueSums {
     e_.copy(score, scores);
     SweepLoop tiles(e_, value, last, "tiles of positions");
     e_.emit(Op::M_MV, {score, value});
-    e_.advance(score, tile_.score_stride());
     e_.advance(value, tile_.tile_elements());
+    e_.advance(score, tile_.score_stride());
   }
 
   void walk_staged(Gp scores, std::uint32_t row) const {
@@ -218,8 +218,8 @@ void ValueColumns::sweep(std::uint64_t i, const Rider& rider) const {
     e_.copy(score, scores_);
     SweepLoop tiles(e_, value_, last_, "tiles of positions");
     e_.emit(Op::M_MM, {value_, score});
-    e_.advance(score, tile_.score_stride());
     e_.advance(value_, tile_.tile_elements());
+    e_.advance(score, tile_.score_stride());
     if (rider) rider();
   }
   e_.emit(Op::M_MM_WO, {out_, i * blen});
