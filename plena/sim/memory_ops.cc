@@ -253,6 +253,13 @@ void settle_written(Execution& x, const Access& access) {
   x.shown.settle_bytes(scales + access.first / type.block, scales + end / type.block);
 }
 
+// Bytes that HBM already has are not written: what was decoded from them stays current.
+void write_changes(Machine& machine, std::uint64_t at, const std::uint8_t* bytes,
+                   std::size_t count) {
+  if (std::memcmp(machine.hbm.data() + at, bytes, count) == 0) return;
+  std::memcpy(machine.hbm.writable(at, count), bytes, count);
+}
+
 bool store_vector(Execution& x, const Prepared& i) {
   const auto& p = x.program;
   const Access access =
@@ -274,10 +281,10 @@ bool store_vector(Execution& x, const Prepared& i) {
     // Scales before elements: where they overlap the elements stand (semantics 5.7).
     if (scale_count != 0) {
       const std::uint64_t at = access.base + x.machine.scale + element / type.block;
-      std::copy_n(x.scales.data(), scale_count, x.machine.hbm.writable(at, scale_count));
+      write_changes(x.machine, at, x.scales.data(), scale_count);
     }
     const std::uint64_t at = access.base + element * type.width() / 8;
-    std::copy_n(x.row_bytes.data(), element_count, x.machine.hbm.writable(at, element_count));
+    write_changes(x.machine, at, x.row_bytes.data(), element_count);
     tell_row(x, access, row, true);
   }
   return true;
