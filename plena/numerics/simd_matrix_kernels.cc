@@ -304,8 +304,8 @@ HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weigh
   while (r < shape.rows) run.template operator()<1>();
 }
 
-// Columns that fill less than a pair of vectors: a vector at a time, then four columns (M_MM and
-// M_TMM of BLEN 4), then one.
+// Columns that fill less than a pair of vectors: a vector at a time, then eight columns, then four
+// (M_MM and M_TMM of BLEN 4, two blocks or one), then one.
 template <class Weights, std::size_t kLanes>
 void narrow_panels(ProductShape shape, Operands<typename Weights::Element> from, float* out,
                    std::size_t out_stride) {
@@ -317,7 +317,7 @@ void narrow_panels(ProductShape shape, Operands<typename Weights::Element> from,
     out += kLanes;
   }
   if constexpr (kLanes > 1) {
-    narrow_panels<Weights, kLanes == 4 ? 1 : 4>(shape, from, out, out_stride);
+    narrow_panels<Weights, kLanes == 4 ? 1 : kLanes / 2>(shape, from, out, out_stride);
   }
 }
 

@@ -27,6 +27,7 @@ ColumnSweeps::Sweep& ColumnSweeps::at(const SweepKey& key, std::size_t block) {
   Sweep& sweep = sweeps_[(key.place * 2 + (key.transposed ? 1 : 0)) % kSweeps];
   if (sweep.length == 0 || sweep.next != block || !(sweep.key == key)) {
     sweep.to_the_end = sweep.length != 0 && sweep.next == blocks_ && block == 0;
+    sweep.has_second = sweep.length >= 2;
     drop(sweep);
     sweep.key = key;
     sweep.length = 0;
@@ -36,15 +37,22 @@ ColumnSweeps::Sweep& ColumnSweeps::at(const SweepKey& key, std::size_t block) {
   return sweep;
 }
 
-float* ColumnSweeps::begin_computing(Sweep& sweep) {
+float* ColumnSweeps::begin_computing(Sweep& sweep, Blocks blocks) {
   const std::uint64_t rows = sweep.key.rows;
   lowest_ = computed_ == 0 ? rows : std::min(lowest_, rows);
   highest_ = computed_ == 0 ? rows + window_ : std::max(highest_, rows + window_);
   ++computed_;
-  sweep.computed = true;
+  sweep.begin = blocks.begin;
+  sweep.end = blocks.end;
   sweep.products.resize(minus_zeros_.size());
-  std::memcpy(sweep.products.data(), minus_zeros_.data(), minus_zeros_.size() * sizeof(float));
-  return sweep.products.data();
+  float* products = sweep.products.data() + blocks.begin * blen_;
+  if (blocks.end - blocks.begin == blocks_) {
+    std::memcpy(products, minus_zeros_.data(), minus_zeros_.size() * sizeof(float));
+  } else {
+    for (std::size_t row = 0; row < blen_; ++row)
+      std::fill_n(products + row * mlen_, (blocks.end - blocks.begin) * blen_, -0.0F);
+  }
+  return products;
 }
 
 void ColumnSweeps::add(Sweep& sweep, std::size_t block, float* accumulators) {
@@ -57,12 +65,12 @@ void ColumnSweeps::add(Sweep& sweep, std::size_t block, float* accumulators) {
         accumulators[row * blen_ + column] += from[row * mlen_ + column];
     }
   }
-  if (block + 1 == blocks_) drop(sweep);
+  if (block + 1 == sweep.end) drop(sweep);
 }
 
 void ColumnSweeps::drop(Sweep& sweep) {
-  if (!sweep.computed) return;
-  sweep.computed = false;
+  if (!sweep.computed()) return;
+  sweep.begin = sweep.end = 0;
   if (--computed_ == 0) lowest_ = highest_ = 0;
 }
 

@@ -166,16 +166,18 @@ std::uint64_t write_out_address(const Execution& x, const Prepared& i) {
 
 // ------------------------------------------------------------ M_MM, M_TMM
 
-// The products of all column blocks of a tile, into out[BLEN][MLEN].
+// The products of column blocks of a tile, to where a sweep keeps them.
 template <bool kTransposed>
-void multiply_tile(Execution& x, std::uint64_t vector_address, std::uint64_t place, float* out) {
+void multiply_ahead(Execution& x, ColumnSweeps::Sweep& sweep, ColumnSweeps::Blocks blocks) {
   const auto& p = x.program;
-  const std::uint64_t tile = place * p.tile_elements;
-  const Activations a = load_activations(x, vector_address, p.blen);
-  const ProductShape shape{p.blen, p.mlen, p.mlen, p.blen, x.mram_is_finite(tile)};
+  const std::uint64_t tile = sweep.key.place * p.tile_elements;
+  const Activations a = load_activations(x, sweep.key.rows, p.blen);
+  const std::size_t columns = (blocks.end - blocks.begin) * p.blen;
+  const ProductShape shape{p.blen, columns, p.mlen, p.blen, x.mram_is_finite(tile)};
   const std::uint8_t* weights = kTransposed ? x.mram_columns(tile) : x.mram(tile);
-  if (weights == nullptr) weights = x.turned.columns(place, x.mram(tile));
-  product(x, shape, a, weights, out, p.mlen);
+  if (weights == nullptr) weights = x.turned.columns(sweep.key.place, x.mram(tile));
+  product(x, shape, a, weights + blocks.begin * p.blen * p.matrix_bytes,
+          x.sweeps.begin_computing(sweep, blocks), p.mlen);
 }
 
 // The column block at `matrix_address` into the accumulators: by itself, or out of a product of
@@ -191,9 +193,11 @@ void multiply_column_block(Execution& x, std::uint64_t vector_address,
     const std::uint64_t column = kTransposed ? p.mlen_divisor.quotient(offset) : offset;
     const std::size_t block = p.blen_divisor.quotient(column);
     ColumnSweeps::Sweep& sweep = x.sweeps.at({vector_address, place, kTransposed}, block);
-    if (!sweep.computed && x.sweeps.worth_computing(sweep))
-      multiply_tile<kTransposed>(x, vector_address, place, x.sweeps.begin_computing(sweep));
-    if (sweep.computed) return x.sweeps.add(sweep, block, accumulators);
+    if (!sweep.computed()) {
+      const ColumnSweeps::Blocks blocks = x.sweeps.worth_computing(sweep, block);
+      if (blocks.begin != blocks.end) multiply_ahead<kTransposed>(x, sweep, blocks);
+    }
+    if (sweep.computed()) return x.sweeps.add(sweep, block, accumulators);
   }
   const Activations a = load_activations(x, vector_address, p.blen);
   const ProductShape shape{p.blen, p.blen, p.mlen, p.blen};
