@@ -15,6 +15,9 @@ constexpr std::size_t kWidestElement = 4;  // bytes
 // Places of Matrix SRAM that may show a cached tile: a list of them is made for every run.
 constexpr std::uint64_t kMostShown = 1024;
 
+// MLEN up to which products are noted; larger ones are shared by threads one by one.
+constexpr std::uint32_t kMostDeferred = 256;
+
 }  // namespace
 
 PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
@@ -60,13 +63,15 @@ Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& opt
       sweeps_ahead(options.fuse && !p.dialect.any_switch()),
       sweeps(p.mlen, p.blen, (p.blen - 1) * std::uint64_t{p.vlen} + p.mlen),
       turned(*p.matrix, p.mlen, p.matrix_bytes),
-      workers(options.workers) {
+      workers(options.workers),
+      deferred(m, p, options.workers) {
   if (options.tile_cache != nullptr && options.tile_cache->attach(m, p)) {
     tile_cache = options.tile_cache;
   }
   // An observer may look at Matrix SRAM whenever it likes, and what the dialect's switches change
   // reads it as they please.
   const bool hidden = observer == nullptr && !p.dialect.any_switch();
+  defers = hidden && options.fuse && p.mlen <= kMostDeferred;
   streams = hidden && options.fuse && p.streamed_weights != nullptr;
   if (hidden && (streams || tile_cache != nullptr)) {
     shown.resize(std::min<std::uint64_t>(p.mram_elements / p.tile_elements, kMostShown));

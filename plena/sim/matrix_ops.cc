@@ -204,6 +204,31 @@ void multiply_column_block(Execution& x, std::uint64_t vector_address,
   multiply<kTransposed>(x, shape, a.values, a.stride, matrix_address, accumulators, p.blen);
 }
 
+// The tile at a place as a factor of [k][c].
+template <bool kTransposed>
+TileWeights tile_weights(Execution& x, std::uint64_t place) {
+  const std::uint64_t tile = place * x.program.tile_elements;
+  TileWeights weights{.columns = kTransposed ? x.mram_columns(tile) : x.mram(tile),
+                      .finite = x.mram_is_finite(tile)};
+  if (weights.columns == nullptr) weights.columns = x.turned.columns(place, x.mram(tile));
+  return weights;
+}
+
+// Whether the product was noted, for the array to hold when somebody looks.
+template <bool kTransposed>
+bool defer_block(Execution& x, std::uint64_t vector_address, std::uint64_t matrix_address) {
+  const auto& p = x.program;
+  const std::uint64_t offset = p.tile_divisor.modulo(matrix_address);
+  const std::uint64_t column = kTransposed ? p.mlen_divisor.quotient(offset) : offset;
+  const BlockProduct product{vector_address, p.tile_divisor.quotient(matrix_address),
+                             static_cast<std::uint32_t>(column), kTransposed};
+  if (x.deferred.goes_on(product)) return true;
+  const bool clear = x.machine.array.shape == ArrayShape::Clear;
+  if (!x.deferred.takes_block(product, clear)) return false;
+  x.deferred.add_block(product, tile_weights<kTransposed>(x, product.place));
+  return true;
+}
+
 template <bool kTransposed>
 bool block_product(Execution& x, const Prepared& i) {
   const auto& p = x.program;
@@ -218,7 +243,8 @@ bool block_product(Execution& x, const Prepared& i) {
   require_shape(x, ArrayShape::Block);
   if (x.faulted) return false;
 
-  multiply_column_block<kTransposed>(x, vector_address, matrix_address);
+  if (!x.defers || !defer_block<kTransposed>(x, vector_address, matrix_address))
+    multiply_column_block<kTransposed>(x, vector_address, matrix_address);
   x.machine.array.shape = ArrayShape::Block;
   return true;
 }
@@ -242,6 +268,11 @@ bool block_write_out(Execution& x, const Prepared& i) {
   });
   require_shape(x, ArrayShape::Block);
   if (x.faulted) return false;
+  if (x.deferred.any() && x.deferred.write_out_block(address, stride)) {
+    x.sweeps.before_write(address, last);
+    x.machine.array.shape = ArrayShape::Clear;
+    return true;
+  }
   for (std::uint64_t r = 0; r < p.blen; ++r) {
     write_out_row(x, address + r * stride * p.vlen, x.machine.array.block.data() + r * p.blen,
                   p.blen);
@@ -265,6 +296,23 @@ bool streamed_row_product(Execution& x, const float* a, std::uint64_t address, f
   return true;
 }
 
+// Whether an M_TMV was noted: chains of tiles that are not at hand decoded.
+bool defer_row(Execution& x, std::uint64_t vector_address, std::uint64_t matrix_address) {
+  if (!x.deferred.in_row_chain() && !x.shown.shows_bytes()) return false;
+  if (!x.deferred.takes_row(vector_address, x.machine.array.shape == ArrayShape::Clear))
+    return false;
+  const std::uint64_t place = x.program.tile_divisor.quotient(matrix_address);
+  TileWeights weights;
+  if (const StreamedTile* tile = x.mram_bytes(matrix_address)) {
+    weights.codec = tile->codec;
+    weights.bytes = tile->rows;
+  } else {
+    weights = tile_weights<true>(x, place);
+  }
+  x.deferred.add_row(vector_address, place, weights);
+  return true;
+}
+
 template <bool kTransposed>
 bool row_product(Execution& x, const Prepared& i) {
   const auto& p = x.program;
@@ -280,6 +328,10 @@ bool row_product(Execution& x, const Prepared& i) {
   require_shape(x, ArrayShape::Row);
   if (x.faulted) return false;
 
+  if (kTransposed && x.defers && defer_row(x, vector_address, matrix_address)) {
+    x.machine.array.shape = ArrayShape::Row;
+    return true;
+  }
   x.machine.array.shape = ArrayShape::Row;
   const Activations a = load_activations(x, vector_address, 1);
   float* out = x.machine.array.row.data();
@@ -294,6 +346,11 @@ bool row_write_out(Execution& x, const Prepared& i) {
   x.require_windows(address, 1, "gp<rd> + imm");
   require_shape(x, ArrayShape::Row);
   if (x.faulted) return false;
+  if (x.deferred.any() && x.deferred.write_out_row(address)) {
+    x.sweeps.before_write(address, x.program.mlen);
+    x.machine.array.shape = ArrayShape::Clear;
+    return true;
+  }
   write_out_row(x, address, x.machine.array.row.data(), x.program.mlen);
   x.machine.array.shape = ArrayShape::Clear;
   return true;

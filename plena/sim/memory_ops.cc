@@ -149,6 +149,7 @@ CachedTile* cached_tile(Execution& x, const Access& access, bool key_value, bool
     if (tile == nullptr) return nullptr;
   }
   if (!rows.empty()) {
+    x.deferred.finish();
     x.shown.settle(*tile);
     decode_rows(x, access, rows.begin, rows.end, tile->rows + rows.begin * row_bytes, row_bytes);
   }
@@ -161,6 +162,7 @@ void load_tile(Execution& x, const Access& access, bool key_value, std::uint64_t
   const auto& p = x.program;
   const std::size_t row_bytes = p.mlen * p.matrix_bytes;
   const std::size_t tile_bytes = row_bytes * p.mlen;
+  x.deferred.before_load(place);
   x.shown.hide(place);
   x.sweeps.before_load(place);
   x.turned.before_load(place);

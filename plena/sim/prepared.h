@@ -13,6 +13,7 @@
 #include "plena/numerics/streamed_product.h"
 #include "plena/numerics/vector_kernels.h"
 #include "plena/sim/column_sweeps.h"
+#include "plena/sim/deferred_products.h"
 #include "plena/sim/engine.h"
 #include "plena/sim/shown_tiles.h"
 #include "plena/sim/tile_cache.h"
@@ -126,7 +127,10 @@ class PreparedProgram {
 /// One run: the machine, its program, and scratch space that is reused by every instruction.
 struct Execution {
   Execution(Machine& m, const PreparedProgram& p, const RunOptions& options);
-  ~Execution() { shown.settle(); }
+  ~Execution() {
+    deferred.finish();
+    shown.settle();
+  }
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
@@ -143,6 +147,8 @@ struct Execution {
   ColumnSweeps sweeps;
   TurnedTiles turned;
   Workers* workers = nullptr;  // null: this thread alone
+  bool defers = false;         // products may be computed later than their instructions
+  DeferredProducts deferred;
 
   bool faulted = false;
   Trap fault;  // valid when faulted
@@ -167,10 +173,12 @@ struct Execution {
 
   [[nodiscard]] std::uint32_t gp(std::uint8_t index) const { return machine.gp[index]; }
 
-  [[nodiscard]] const std::uint8_t* vram(std::uint64_t element) const {
+  [[nodiscard]] const std::uint8_t* vram(std::uint64_t element) {
+    if (deferred.any()) deferred.finish();
     return machine.vram.data() + element * program.vector_bytes;
   }
   std::uint8_t* writable_vram(std::uint64_t element, std::uint64_t count) {
+    if (deferred.any()) deferred.finish();
     sweeps.before_write(element, count);
     return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
   }

@@ -49,7 +49,7 @@ struct Lanes {
   std::vector<float> result;
 };
 
-Lanes load_lanes(const Execution& x, std::uint64_t address) {
+Lanes load_lanes(Execution& x, std::uint64_t address) {
   Lanes lanes;
   lanes.source.resize(x.program.vlen);
   x.program.vector->to_f32(x.vram(address), lanes.source.data(), x.program.vlen);

@@ -50,6 +50,9 @@ class ShownTiles {
     return &places_[place].streamed;
   }
 
+  /// Whether any place shows bytes of HBM.
+  [[nodiscard]] bool shows_bytes() const { return shown_bytes_ != 0; }
+
   void show(std::uint64_t place, CachedTile& tile);
   void show(std::uint64_t place, const StreamedTile& tile);
   /// The place is about to be written as a whole.

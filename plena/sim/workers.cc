@@ -44,22 +44,42 @@ void Workers::start() {
   for (unsigned i = 1; i < threads_; ++i) helpers_.emplace_back([this] { serve(); });
 }
 
+void Workers::run_job(std::size_t parts, Part part, const void* context) {
+  if (open_) {
+    for (std::size_t i = 0; i < parts; ++i) part(context, i);
+    return;
+  }
+  open(part, context);
+  offer(parts);
+  close();
+}
+
 // Every store releases and every load acquires: who has seen a member of this job has seen that the
 // ticket of the one before is void, and fails to move it on.
-void Workers::run_job(std::size_t parts, Part part, const void* context) {
+void Workers::open(Part part, const void* context) {
   if (helpers_.empty() && threads_ > 1) start();
   const std::uint64_t job = (ticket_.load() >> 32) + 1;
   ticket_.store(job << 32 | kNoPart);
   part_.store(part);
   context_.store(context);
-  parts_.store(static_cast<std::uint32_t>(parts));
+  parts_.store(0);
   done_.store(0);
   ticket_.store((job + 1) << 32);
+  open_ = true;
+}
+
+void Workers::offer(std::size_t parts) {
+  parts_.store(static_cast<std::uint32_t>(parts));
   jobs_.fetch_add(1);
   jobs_.notify_all();
+}
+
+void Workers::close() {
   take_parts();
+  const std::uint32_t parts = parts_.load();
   for (std::uint32_t done = done_.load(); done != parts; done = done_.load())
     wait_for_change(done_, done);
+  open_ = false;
 }
 
 void Workers::take_parts() {
@@ -72,7 +92,8 @@ void Workers::take_parts() {
     if (i >= parts) return;
     if (!ticket_.compare_exchange_weak(ticket, ticket + 1)) continue;
     part(context, i);
-    if (done_.fetch_add(1) + 1 == parts) done_.notify_one();
+    done_.fetch_add(1);
+    done_.notify_one();
     ticket = ticket_.load();
   }
 }

@@ -50,9 +50,17 @@ class Workers {
     });
   }
 
- private:
   using Part = void (*)(const void* context, std::size_t i);
 
+  /// A job whose parts are not all known yet: part(context, i) once for each i that was offered,
+  /// by the other threads as soon as it is, by this one in close(), which returns when all are
+  /// done. Meanwhile run() and split() keep to this thread.
+  void open(Part part, const void* context);
+  /// Parts 0 … parts - 1 may begin.
+  void offer(std::size_t parts);
+  void close();
+
+ private:
   void run_job(std::size_t parts, Part part, const void* context);
   void start();
   void serve();
@@ -61,6 +69,7 @@ class Workers {
   unsigned threads_;
   std::uint64_t least_work_;
   std::vector<std::thread> helpers_;
+  bool open_ = false;  // between open() and close()
 
   // The job and its next part: job number << 32 | part. Whoever moves it on has the part, and has
   // read the job's members below as they are while its number stands here.
@@ -69,7 +78,7 @@ class Workers {
   std::atomic<const void*> context_{nullptr};
   std::atomic<std::uint32_t> parts_{0};
   std::atomic<std::uint32_t> done_{0};  // parts
-  std::atomic<std::uint32_t> jobs_{0};  // counts up with each; helpers sleep on it
+  std::atomic<std::uint32_t> jobs_{0};  // counts up with each offer; helpers sleep on it
   std::atomic<bool> ended_{false};
 };
 

@@ -1,0 +1,151 @@
+// Products whose results nobody has asked for yet. Programs add up the products of a chain of
+// tiles, write the sum out and go on with the next chain; what they write is looked at much later.
+// Here chains are only noted, whole matrices of them, and computed when somebody looks at Vector
+// SRAM or the array, or meanwhile by other threads (workers.h).
+//
+// Column blocks of M_MM and M_TMM that follow each other with the same rows become one product of
+// many columns. Nobody can tell: rules are checked when an instruction comes, sums keep their
+// order, and whatever a noted product reads stays as it is until it was computed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plena/machine/machine.h"
+#include "plena/numerics/hbm_codec.h"
+#include "plena/numerics/streamed_product.h"
+#include "plena/sim/workers.h"
+
+namespace plena {
+
+class PreparedProgram;
+
+/// Weights of a tile: in the Matrix SRAM format, or bytes of HBM.
+struct TileWeights {
+  const std::uint8_t* columns = nullptr;  // element (k, c) of the factor at [k][c]; null: the bytes
+  bool finite = false;                    // none is infinite or NaN
+  const HbmCodec* codec = nullptr;
+  StreamedRows bytes;
+};
+
+/// Which product of M_MM or M_TMM: BLEN rows of Vector SRAM from element `rows` on times BLEN
+/// columns of a tile or its transpose.
+struct BlockProduct {
+  std::uint64_t rows = 0;
+  std::uint64_t place = 0;   // of the tile in Matrix SRAM
+  std::uint32_t column = 0;  // the first
+  bool transposed = false;
+};
+
+class DeferredProducts {
+ public:
+  DeferredProducts(Machine& machine, const PreparedProgram& program, Workers* workers);
+
+  /// Something was noted: it is computed by finish() before Vector SRAM or the array is used.
+  [[nodiscard]] bool any() const { return pending_; }
+  void finish();
+
+  // ---- chains of M_TMV. A chain begins where the array is clear.
+
+  /// Whether a product of the MLEN lanes from `rows` on may be noted.
+  [[nodiscard]] bool takes_row(std::uint64_t rows, bool array_is_clear);
+  [[nodiscard]] bool in_row_chain() const { return kind_ == Kind::Row; }
+  void add_row(std::uint64_t rows, std::uint64_t place, const TileWeights& weights);
+  /// Ends a chain; false where none was noted, and then nothing else is.
+  bool write_out_row(std::uint64_t address);
+
+  // ---- chains of M_MM and M_TMM
+
+  /// Notes a product that is what the column block before foretells; false where it is not.
+  bool goes_on(const BlockProduct& product) {
+    if (next_ == last_) return false;
+    const Term& term = terms_[next_];
+    if (term.rows != product.rows || term.place != product.place ||
+        term.column + done_columns_ != product.column || term.transposed != product.transposed)
+      return false;
+    ++next_;
+    return true;
+  }
+  /// Whether another one may be noted.
+  [[nodiscard]] bool takes_block(const BlockProduct& product, bool array_is_clear);
+  void add_block(const BlockProduct& product, const TileWeights& weights);
+  /// As write_out_row(), for BLEN rows `stride` rows of VLEN apart.
+  bool write_out_block(std::uint64_t address, std::uint64_t stride);
+
+  /// A tile of Matrix SRAM is about to be written.
+  void before_load(std::uint64_t place) {
+    if (pending_ && place < referred_.size() && referred_[place]) finish();
+  }
+
+ private:
+  struct Term {
+    std::uint64_t rows = 0;
+    std::uint64_t place = 0;
+    std::uint32_t column = 0;  // of the tile, where the product begins
+    bool transposed = false;
+    TileWeights weights;
+  };
+  // One chain of terms, or as many as there are column blocks: rows x columns of sums.
+  struct Group {
+    std::uint32_t first_term = 0, terms = 0;
+    std::uint32_t rows = 0, columns = 0;
+    std::uint8_t* out = nullptr;  // in Vector SRAM
+    std::size_t out_pitch = 0;    // bytes between rows
+  };
+  // Elements of Vector SRAM; from `begin` up to `end`.
+  struct Span {
+    std::uint64_t begin = UINT64_MAX, end = 0;
+    [[nodiscard]] bool meets(const Span& other) const {
+      return begin < other.end && other.begin < end;
+    }
+    void join(const Span& other) {
+      begin = other.begin < begin ? other.begin : begin;
+      end = other.end > end ? other.end : end;
+    }
+  };
+  enum class Kind : std::uint8_t { None, Row, Block };
+
+  [[nodiscard]] Span source(std::uint64_t rows, std::size_t count) const;
+  [[nodiscard]] bool in_chain() const {
+    return kind_ == Kind::Row || (kind_ == Kind::Block && (blocks_ == 0 || next_ != first_term_));
+  }
+  [[nodiscard]] bool takes(const Span& source, bool array_is_clear);
+  void add(const Term& term, std::size_t rows);
+  [[nodiscard]] bool may_write(const Span& target);
+  void split_group();
+  void close_group(std::size_t rows, std::size_t columns);
+  void fold_chain();
+  void compute(const Group& group) const;
+  void multiply(const Term& term, std::uint32_t column, std::size_t rows, std::size_t columns,
+                float* out) const;
+  void offer();
+
+  Machine& machine_;
+  const PreparedProgram& program_;
+  Workers* workers_;
+
+  bool pending_ = false;
+  bool offered_ = false;  // the workers have begun
+  std::vector<Term> terms_;
+  std::vector<Group> groups_;
+  std::size_t term_count_ = 0, group_count_ = 0;
+  std::uint64_t work_ = 0;  // multiply-adds of the groups
+  Span sources_;            // of all terms
+  Span targets_;            // of the groups
+
+  // The group that is growing: terms_[first_term_] … terms_[term_count_ - 1].
+  Kind kind_ = Kind::None;
+  std::size_t first_term_ = 0;
+  std::size_t next_ = 0, last_ = 0;  // what goes_on() expects, until last_
+  std::uint32_t blocks_ = 0;         // chains that were written out
+  std::uint32_t done_columns_ = 0;   // BLEN times as many
+  std::uint64_t address_ = 0, stride_ = 0;
+
+  std::vector<bool> referred_;  // places of Matrix SRAM that terms read
+  // Sweeps that end early are not worth noting: how many to pass by, by place.
+  std::array<std::uint8_t, 64> pass_by_{};
+};
+
+}  // namespace plena
