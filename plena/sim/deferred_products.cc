@@ -39,7 +39,7 @@ DeferredProducts::Span DeferredProducts::source(std::uint64_t rows, std::size_t 
 // A chain begins with a clear array, and goes on where its beginning was noted.
 bool DeferredProducts::takes(const Span& source, bool array_is_clear) {
   if (array_is_clear == in_chain()) return false;
-  const bool full = term_count_ + 1 >= kMostTerms || group_count_ + 2 >= kMostGroups;
+  const bool full = terms_.size() + 1 >= kMostTerms || groups_.size() + 2 >= kMostGroups;
   if (!full && !source.meets(targets_)) return true;
   if (in_chain()) return false;
   finish();
@@ -47,11 +47,11 @@ bool DeferredProducts::takes(const Span& source, bool array_is_clear) {
 }
 
 void DeferredProducts::add(const Term& term, std::size_t rows) {
-  if (terms_.empty()) {
-    terms_.resize(kMostTerms);
-    groups_.resize(kMostGroups);
+  if (terms_.capacity() == 0) {  // other threads read them while they grow
+    terms_.reserve(kMostTerms);
+    groups_.reserve(kMostGroups);
   }
-  terms_[term_count_++] = term;
+  terms_.push_back(term);
   if (term.weights.columns != nullptr) {  // else it reads HBM, which only instructions write
     if (term.place >= referred_.size()) referred_.resize(term.place + 1, false);
     referred_[term.place] = true;
@@ -70,7 +70,7 @@ bool DeferredProducts::takes_row(std::uint64_t rows, bool array_is_clear) {
 
 void DeferredProducts::add_row(std::uint64_t rows, std::uint64_t place,
                                const TileWeights& weights) {
-  if (kind_ == Kind::None) first_term_ = term_count_;
+  if (kind_ == Kind::None) first_term_ = terms_.size();
   kind_ = Kind::Row;
   add({.rows = rows, .place = place, .weights = weights}, 1);
 }
@@ -78,7 +78,7 @@ void DeferredProducts::add_row(std::uint64_t rows, std::uint64_t place,
 bool DeferredProducts::takes_block(const BlockProduct& product, bool array_is_clear) {
   if (kind_ == Kind::Row) return false;
   if (kind_ == Kind::Block && blocks_ != 0) {
-    if (term_count_ + (next_ - first_term_) + 1 >= kMostTerms) return false;
+    if (terms_.size() + (next_ - first_term_) + 1 >= kMostTerms) return false;
     split_group();
   }
   std::uint8_t& pass_by = pass_by_[product.place % pass_by_.size()];
@@ -92,7 +92,7 @@ bool DeferredProducts::takes_block(const BlockProduct& product, bool array_is_cl
 void DeferredProducts::add_block(const BlockProduct& product, const TileWeights& weights) {
   if (kind_ == Kind::None) {
     kind_ = Kind::Block;
-    first_term_ = next_ = last_ = term_count_;
+    first_term_ = next_ = last_ = terms_.size();
     blocks_ = done_columns_ = 0;
   }
   add({product.rows, product.place, product.column, product.transposed, weights}, program_.blen);
@@ -124,7 +124,7 @@ bool DeferredProducts::write_out_block(std::uint64_t address, std::uint64_t stri
       next_ = first_term_;
       return true;
     }
-    if (term_count_ + (next_ - first_term_) >= kMostTerms || group_count_ + 2 >= kMostGroups) {
+    if (terms_.size() + (next_ - first_term_) >= kMostTerms || groups_.size() + 2 >= kMostGroups) {
       finish();
       return false;
     }
@@ -141,7 +141,7 @@ bool DeferredProducts::write_out_block(std::uint64_t address, std::uint64_t stri
   blocks_ = 1;
   done_columns_ = program_.blen;
   next_ = first_term_;
-  last_ = term_count_;
+  last_ = terms_.size();
   return true;
 }
 
@@ -154,32 +154,33 @@ void DeferredProducts::split_group() {
   close_group(program_.blen, column);
   if (begun == 0) return;
   kind_ = Kind::Block;
-  first_term_ = term_count_;
+  first_term_ = terms_.size();
   for (std::size_t i = 0; i < begun; ++i) {
-    terms_[term_count_] = terms_[from + i];
-    terms_[term_count_++].column += column;
+    Term term = terms_[from + i];
+    term.column += column;
+    terms_.push_back(term);
   }
-  next_ = last_ = term_count_;
+  next_ = last_ = terms_.size();
   pending_ = true;
 }
 
 void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
   const std::uint64_t pitch = stride_ * program_.vlen;
-  Group& group = groups_[group_count_++];
-  group = {static_cast<std::uint32_t>(first_term_),
-           static_cast<std::uint32_t>(term_count_ - first_term_), static_cast<std::uint32_t>(rows),
-           static_cast<std::uint32_t>(columns)};
+  Group group{static_cast<std::uint32_t>(first_term_),
+              static_cast<std::uint32_t>(terms_.size() - first_term_),
+              static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)};
   for (std::size_t r = rows; r-- > 0;) {
     group.out = machine_.vram.writable((address_ + r * pitch) * program_.vector_bytes,
                                        columns * program_.vector_bytes);
   }
   group.out_pitch = pitch * program_.vector_bytes;
+  groups_.push_back(group);
   targets_.join({address_, address_ + (rows - 1) * pitch + columns});
   work_ += group.terms * rows * columns * program_.mlen;
   if (kind_ == Kind::Block && blocks_ < kFewBlocks)
     pass_by_[terms_[first_term_].place % pass_by_.size()] = kPassBy;
   kind_ = Kind::None;
-  first_term_ = next_ = last_ = term_count_;
+  first_term_ = next_ = last_ = terms_.size();
   blocks_ = done_columns_ = 0;
   offer();
 }
@@ -198,7 +199,7 @@ void DeferredProducts::offer() {
         this);
     offered_ = true;
   }
-  workers_->offer(group_count_);
+  workers_->offer(groups_.size());
 }
 
 void DeferredProducts::finish() {
@@ -207,10 +208,12 @@ void DeferredProducts::finish() {
   if (offered_) {
     workers_->close();
   } else {
-    for (std::size_t i = 0; i < group_count_; ++i) compute(groups_[i]);
+    for (const Group& group : groups_) compute(group);
   }
   pending_ = offered_ = false;
-  term_count_ = group_count_ = first_term_ = next_ = last_ = 0;
+  terms_.clear();
+  groups_.clear();
+  first_term_ = next_ = last_ = 0;
   work_ = 0;
   sources_ = targets_ = {};
   std::fill(referred_.begin(), referred_.end(), false);
@@ -219,7 +222,7 @@ void DeferredProducts::finish() {
 // A chain that was not written out yet stays in the array.
 void DeferredProducts::fold_chain() {
   const bool row = kind_ == Kind::Row;
-  for (std::size_t i = first_term_; i < term_count_; ++i) {
+  for (std::size_t i = first_term_; i < terms_.size(); ++i) {
     if (row) {
       multiply(terms_[i], 0, 1, program_.mlen, machine_.array.row.data());
     } else {

@@ -130,12 +130,11 @@ class DeferredProducts {
   bool offered_ = false;  // the workers have begun
   std::vector<Term> terms_;
   std::vector<Group> groups_;
-  std::size_t term_count_ = 0, group_count_ = 0;
   std::uint64_t work_ = 0;  // multiply-adds of the groups
   Span sources_;            // of all terms
   Span targets_;            // of the groups
 
-  // The group that is growing: terms_[first_term_] … terms_[term_count_ - 1].
+  // The group that is growing: terms_[first_term_] … terms_.back().
   Kind kind_ = Kind::None;
   std::size_t first_term_ = 0;
   std::size_t next_ = 0, last_ = 0;  // what goes_on() expects, until last_

@@ -1,8 +1,12 @@
 // Products of tiles that were never decoded, and column blocks that were computed ahead, are those
 // of the plain engine, state for state: random programs that load weights, multiply, write the rows
 // and tiles of a sweep in its middle, and store over the bytes that Matrix SRAM still shows.
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -61,7 +65,12 @@ class RandomProgram {
     set(2, row);
     set(3, pick(12) * (kTileElements / 4));  // of HBM: tiles that overlap
     const bool strided = pick(2) != 0;
-    switch (pick(10)) {
+    switch (pick(13)) {
+      case 10:
+        return emit_row_chains();
+      case 11:
+      case 12:
+        return emit_block_chains(pick(2) != 0);
       case 8:
       case 9:
         return emit_sweep(tile, row, pick(2) != 0);
@@ -92,6 +101,49 @@ class RandomProgram {
         add(transposed ? Instruction{.op = Op::M_TMM, .rs1 = 2, .rs2 = 4}
                        : Instruction{.op = Op::M_MM, .rs1 = 4, .rs2 = 2});
         if (pick(3) == 0) emit_interruption(row);
+      }
+    }
+  }
+  // Sums over tiles, written out one after the other: some over rows that others still read.
+  void emit_row_chains() {
+    const std::uint32_t chains = 1 + pick(12), terms = 1 + pick(4);
+    std::uint32_t out = pick(kRows) * kSide;
+    for (std::uint32_t chain = 0; chain < chains; ++chain) {
+      for (std::uint32_t term = 0; term < terms; ++term) {
+        if (pick(2) != 0) {
+          set(1, pick(3) * kTileElements);
+          set(3, pick(12) * (kTileElements / 4));
+          add({.op = Op::H_PREFETCH_M, .rd = 1, .rs1 = 3, .rs2 = 1, .order = pick(4) == 0});
+        }
+        set(2, pick(kRows) * kSide);
+        add({.op = Op::M_TMV, .rs1 = 2, .rs2 = 1});
+        if (pick(16) == 0) emit_interruption(out);
+      }
+      set(2, out);
+      if (pick(10) != 0) add({.op = Op::M_MV_WO, .rd = 2});
+      out = (out + (pick(8) == 0 ? pick(kRows) : 1) * kSide) % (kRows * kSide);
+      if (pick(20) == 0) emit_interruption(out);
+    }
+  }
+  // Sums of column blocks over tiles, most of them as the block before lets expect.
+  void emit_block_chains(bool transposed) {
+    const std::uint32_t terms = 1 + pick(3);
+    const std::uint32_t pitch = transposed ? 4 * kSide : 4;
+    const std::uint32_t strides = pick(4);  // of the rows written out; 0 is no stride
+    const std::uint8_t stride_register = strides == 0 ? 0 : 6;
+    for (std::uint32_t pass = 0; pass < 3; ++pass) {
+      const std::uint32_t row = pick(kRows - 4) * kSide, out = pick(kRows - 4) * kSide;
+      for (std::uint32_t block = 0; block < 16; ++block) {
+        for (std::uint32_t term = 0; term < terms; ++term) {
+          set(4, term * kTileElements + (pick(60) == 0 ? pick(16) : block) * pitch);
+          set(2, (row + (pick(60) == 0 ? 4 : term) * kSide) % ((kRows - 4) * kSide));
+          add(transposed ? Instruction{.op = Op::M_TMM, .rs1 = 2, .rs2 = 4}
+                         : Instruction{.op = Op::M_MM, .rs1 = 4, .rs2 = 2});
+          if (pick(80) == 0) emit_interruption(row);
+        }
+        set(5, out + (pick(60) == 0 ? pick(16) : block) * 4);
+        set(6, pick(60) == 0 ? pick(4) : strides);
+        if (pick(60) != 0) add({.op = Op::M_MM_WO, .rd = 5, .rs1 = stride_register});
       }
     }
   }
@@ -146,12 +198,23 @@ std::uint64_t run_past_traps(Machine& machine, const PreparedProgram& program,
   return traps;
 }
 
+// Bit for bit; a NaN's sign is nobody's: a write-out gives it the one of semantics 4.1.
+bool same_sums(std::span<const float> a, std::span<const float> b) {
+  return std::ranges::equal(a, b, [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) ||
+           (std::isnan(x) && std::isnan(y));
+  });
+}
+
 class ProductShortCuts : public testing::TestWithParam<const char*> {};
 
 TEST_P(ProductShortCuts, GiveTheStateOfThePlainEngine) {
   const Settings settings = settings_of(*DataType::parse(GetParam()));
+  const Dialect dialect = *Dialect::parse("plena+wostride");
   for (unsigned seed = 0; seed < 24; ++seed) {
-    const auto program = *prepare(RandomProgram(seed).words(150), settings, {});
+    const auto prepared = prepare(RandomProgram(seed).words(150), settings, dialect);
+    ASSERT_TRUE(prepared) << prepared.error().values;
+    const auto& program = *prepared;
     Machine plain = std::move(*Machine::create(settings));
     Machine quick = std::move(*Machine::create(settings));
     fill(plain, seed);
@@ -170,13 +233,8 @@ TEST_P(ProductShortCuts, GiveTheStateOfThePlainEngine) {
     EXPECT_TRUE(quick.vram == plain.vram);
     EXPECT_TRUE(quick.mram == plain.mram);
     EXPECT_TRUE(quick.hbm == plain.hbm);
-    EXPECT_EQ(std::memcmp(quick.array.block.data(), plain.array.block.data(),
-                          plain.array.block.size() * sizeof(float)),
-              0);
-    ASSERT_EQ(quick.array.row.size(), plain.array.row.size());
-    EXPECT_EQ(std::memcmp(quick.array.row.data(), plain.array.row.data(),
-                          plain.array.row.size() * sizeof(float)),
-              0);
+    EXPECT_TRUE(same_sums(quick.array.block, plain.array.block));
+    EXPECT_TRUE(same_sums(quick.array.row, plain.array.row));
     if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
   }
 }

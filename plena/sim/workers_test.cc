@@ -23,6 +23,35 @@ TEST_P(WorkersOf, DoEveryPartOfEveryJobOnce) {
   }
 }
 
+TEST_P(WorkersOf, DoEveryPartThatIsOfferedOnce) {
+  Workers workers(GetParam(), 0);
+  struct Job {
+    std::vector<std::size_t> in, out;
+  };
+  for (std::size_t round = 0; round < 500; ++round) {
+    const std::size_t parts = round % 37;
+    Job job{std::vector<std::size_t>(parts, 0), std::vector<std::size_t>(parts, 0)};
+
+    workers.open(
+        [](const void* context, std::size_t i) {
+          auto& own = *static_cast<Job*>(const_cast<void*>(context));
+          own.out[i] += own.in[i] + 1;
+        },
+        &job);
+    for (std::size_t i = 0; i < parts; ++i) {
+      job.in[i] = i * round;
+      if (i % 3 != 0) workers.offer(i + 1);
+    }
+    std::size_t alone = 0;
+    workers.run(5, [&](std::size_t i) { alone += i; });
+    EXPECT_EQ(alone, 10U);
+    workers.offer(parts);
+    workers.close();
+
+    for (std::size_t i = 0; i < parts; ++i) ASSERT_EQ(job.out[i], i * round + 1);
+  }
+}
+
 TEST_P(WorkersOf, SplitColumnsWithoutGapOrOverlap) {
   Workers workers(GetParam(), 0);
   std::vector<int> columns(1000, 0);
