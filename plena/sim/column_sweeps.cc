@@ -49,8 +49,9 @@ float* ColumnSweeps::begin_computing(Sweep& sweep, Blocks blocks) {
   if (blocks.end - blocks.begin == blocks_) {
     std::memcpy(products, minus_zeros_.data(), minus_zeros_.size() * sizeof(float));
   } else {
+    const std::size_t row_bytes = (blocks.end - blocks.begin) * blen_ * sizeof(float);
     for (std::size_t row = 0; row < blen_; ++row)
-      std::fill_n(products + row * mlen_, (blocks.end - blocks.begin) * blen_, -0.0F);
+      std::memcpy(products + row * mlen_, minus_zeros_.data(), row_bytes);
   }
   return products;
 }

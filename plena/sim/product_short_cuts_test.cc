@@ -90,12 +90,13 @@ class RandomProgram {
         if (pick(3) != 0) add({.op = Op::M_MV_WO, .rd = 2});
     }
   }
-  // Column blocks of a tile from a random one on, most of them to the end; twice, with luck.
+  // Column blocks of a tile from a random one on, two or to the end; twice, with luck.
   void emit_sweep(std::uint32_t tile, std::uint32_t row, bool transposed) {
     const std::uint32_t first = pick(3) == 0 ? pick(16) : 0;
+    const std::uint32_t end = pick(3) == 0 ? std::min(first + 2, 16U) : 16;
     const std::uint32_t pitch = transposed ? 4 * kSide : 4;
     for (std::uint32_t pass = 0; pass < 2; ++pass) {
-      for (std::uint32_t block = first; block < 16; ++block) {
+      for (std::uint32_t block = first; block < end; ++block) {
         if (pick(40) == 0) break;
         set(4, tile + block * pitch);
         add(transposed ? Instruction{.op = Op::M_TMM, .rs1 = 2, .rs2 = 4}

@@ -340,5 +340,27 @@ TEST(TileCache, APlaceThatWasLoadedKeepsItsValuesWhenHbmChangesLater) {
   EXPECT_EQ(second, 0);  // row 0 of Vector SRAM
 }
 
+// Row 0 of Vector SRAM, zeros at first, goes to HBM, which holds zeros.
+TEST(TileCache, AStoreOfTheBytesThatAreThereLeavesTilesCurrent) {
+  TileBench bench(1 << 20);
+  bench.load(0);
+  const auto program =
+      *prepare({encode({.op = Op::H_STORE_V, .rd = 0, .rs1 = 0, .rs2 = 0})}, bench.settings, {});
+  const auto times_of_store = [&] {
+    const std::uint64_t before = bench.machine.hbm.stamps()->now();
+    bench.machine.pc = 0;
+    EXPECT_EQ(run(bench.machine, *program, {.tile_cache = &bench.cache}).reason,
+              StopReason::Halted);
+    return bench.machine.hbm.stamps()->now() - before;
+  };
+
+  EXPECT_EQ(times_of_store(), 0U);
+
+  const std::uint16_t one = 0x3F80;
+  std::memcpy(bench.machine.vram.writable(0, 2), &one, 2);
+  EXPECT_EQ(times_of_store(), 1U);
+  EXPECT_EQ(bench.load(0), one);
+}
+
 }  // namespace
 }  // namespace plena
