@@ -2,6 +2,7 @@
 // programs, which leave the same bits in every memory.
 #include "plena/compiler/schedule.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -70,6 +71,32 @@ TEST(Schedule, KeepsALoadBehindTheStoreItReads) {
 
   EXPECT_THAT(ops_of(scheduled(std::move(e).take_listing().value())),
               ElementsAre(Op::S_LD_FP, Op::S_ST_FP, Op::S_LD_FP, Op::S_ST_FP));
+}
+
+// Alone a turn is shortest with the product first. But results of integer instructions take three
+// cycles: the next product would wait for the pointer that moved last, and does not where it is the
+// second instruction.
+TEST(Schedule, PutsTheCounterBeforeAProductThatWaitsForTheTurnBefore) {
+  Emitter e;
+  HeldGp weights(e, "weights");
+  HeldGp tile(e, "tile");
+  HeldGp last(e, "last tile");
+  e.set(weights, 0);
+  e.set(tile, 0);
+  e.set(last, std::uint64_t{3} * 64 * 64);
+  {
+    SweepLoop tiles(e, tile, last, "tiles");
+    e.emit(Op::M_MM, {tile, weights});
+    e.advance(tile, std::uint64_t{64} * 64);
+    e.advance(weights, 512);
+  }
+  e.emit(Op::M_MM_WO, {Gp{0}, std::uint64_t{0}});
+
+  const std::vector<Op> ops = ops_of(scheduled(std::move(e).take_listing().value()));
+  const auto start = std::ranges::find(ops, Op::C_LOOP_START);
+  EXPECT_THAT(std::vector<Op>(start, ops.end()),
+              ElementsAre(Op::C_LOOP_START, Op::S_SUB_INT, Op::M_MM, Op::S_ADDI_INT, Op::S_ADDI_INT,
+                          Op::C_LOOP_END, Op::M_MM_WO));
 }
 
 void fill(Machine& machine, unsigned seed) {
