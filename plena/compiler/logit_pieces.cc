@@ -20,10 +20,10 @@ void start_alone(const KernelContext& context) {
   pipeline.third_tiles = 0;
 }
 
-class LogitPieces {
+class PieceEmission {
  public:
-  LogitPieces(const KernelContext& context, const LayerKind& ending, std::size_t first,
-              const std::function<void(const Operator&)>& emit)
+  PieceEmission(const KernelContext& context, const LayerKind& ending, std::size_t first,
+                const std::function<void(const Operator&)>& emit)
       : context_(context),
         ending_(ending),
         first_(first),
@@ -82,7 +82,7 @@ bool comes_in_pieces(const KernelContext& context, const Operator& op) {
 void emit_logit_pieces(const KernelContext& context, const LayerKind& ending, std::size_t first,
                        const std::function<void(const Operator&)>& emit) {
   const RegionScope region(context.emitter, "logit_pieces");
-  LogitPieces(context, ending, first, emit).emit();
+  PieceEmission(context, ending, first, emit).emit();
 }
 
 }  // namespace plena
