@@ -14,7 +14,7 @@ BurstPattern lay_out(const TransferRows& rows, const dram::Controller& controlle
         pattern.banks[place.channel] |= dram::only(place.bank);
         ++pattern.bursts;
       },
-      [](std::uint32_t) {});
+      [](std::uint32_t, const HbmRow&) {});
   return pattern;
 }
 

@@ -229,7 +229,9 @@ Cycle DataflowIssue::load(const TimedInstruction& i, const TransferRows& rows, C
       deliver(r);
     }
   } else {
-    for_each_burst(rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, deliver);
+    for_each_burst(
+        rows, [&](std::uint64_t, std::uint32_t) { ++bursts; },
+        [&](std::uint32_t r, const HbmRow&) { deliver(r); });
   }
   bursts_ += bursts;
   hbm_.note_traffic(rows.write, bursts);

@@ -94,8 +94,7 @@ void DramHbm::lay_out(Transfer& transfer) {
   for_each_burst(
       transfer.pattern,
       [&](std::uint64_t address, std::uint32_t) { transfer.addresses.push_back(address); },
-      [&](std::uint32_t index) {
-        const HbmRow row = transfer.pattern.row(index);
+      [&](std::uint32_t, const HbmRow& row) {
         const auto end = static_cast<std::uint32_t>(transfer.addresses.size());
         const std::uint64_t first = row.element_address / kBurstBytes * kBurstBytes;
         const bool shares = begin > 0 && transfer.addresses[begin - 1] == first;

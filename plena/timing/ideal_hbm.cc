@@ -37,7 +37,9 @@ Ticket IdealHbm::start(const TransferStart& start, const TransferRows& rows) {
     t.row_ends.clear();
     for_each_burst(
         rows, [&](std::uint64_t, std::uint32_t) { ++bursts; },
-        [&](std::uint32_t) { t.row_ends.push_back(static_cast<std::uint32_t>(bursts)); });
+        [&](std::uint32_t, const HbmRow&) {
+          t.row_ends.push_back(static_cast<std::uint32_t>(bursts));
+        });
   }
   (rows.write ? traffic_.written : traffic_.read) += bursts;
 

@@ -127,7 +127,8 @@ std::uint64_t bursts_of(const TransferRows& rows) {
   const std::uint64_t uniform = rows.uniform_bursts();
   if (uniform != 0) return uniform * rows.count;
   std::uint64_t bursts = 0;
-  for_each_burst(rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, [](std::uint32_t) {});
+  for_each_burst(
+      rows, [&](std::uint64_t, std::uint32_t) { ++bursts; }, [](std::uint32_t, const HbmRow&) {});
   return bursts;
 }
 

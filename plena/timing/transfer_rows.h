@@ -41,8 +41,8 @@ TransferRows transfer_rows(const Machine& machine, const Instruction& instructio
 const DataType& transfer_type(const Settings& settings, const Instruction& instruction);
 
 /// Calls `burst(address, row)` for each burst of a transfer in order, `address` a multiple of 32:
-/// rows in order, elements before scales, a burst just asked for not repeated. `row_done(row)`
-/// follows the bursts of each row.
+/// rows in order, elements before scales, a burst just asked for not repeated. `row_done(row,
+/// bytes)` follows the bursts of each row.
 template <class Burst, class RowDone>
 void for_each_burst(const TransferRows& rows, Burst&& burst, RowDone&& row_done) {
   std::uint64_t last = ~std::uint64_t{0};
@@ -58,7 +58,7 @@ void for_each_burst(const TransferRows& rows, Burst&& burst, RowDone&& row_done)
     const HbmRow row = rows.row(index);
     widen(row.element_address, row.element_bytes, index);
     widen(row.scale_address, row.scale_bytes, index);
-    row_done(index);
+    row_done(index, row);
   }
 }
 

@@ -26,7 +26,9 @@ Counted count(const TransferRows& rows) {
         counted.last = address;
         ++bursts;
       },
-      [&](std::uint32_t) { counted.bursts_by_row.push_back(std::exchange(bursts, 0)); });
+      [&](std::uint32_t, const HbmRow&) {
+        counted.bursts_by_row.push_back(std::exchange(bursts, 0));
+      });
   return counted;
 }
 
