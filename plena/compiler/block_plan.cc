@@ -20,7 +20,7 @@ class BlockLives {
       : plan_(plan), tiled_(tiled), prompt_(use == BlockUse::Prompt) {}
 
   [[nodiscard]] Life of_value(ValueId id) const {
-    return prompt_ ? chosen([life = plan_.timeline.of_value(ProgramEntry::Prompt, id)](
+    return prompt_ ? chosen([life = plan_.step_order.of_value(ProgramEntry::Prompt, id)](
                                 std::size_t step, const Step&) { return life.has(step); })
                    : all();
   }
@@ -39,7 +39,7 @@ class BlockLives {
                    : all();
   }
   [[nodiscard]] Life all() const {
-    if (!prompt_) return plan_.timeline.all(ProgramEntry::Sequences);
+    if (!prompt_) return plan_.step_order.all(ProgramEntry::Sequences);
     return chosen(
         [](std::size_t, const Step& step) { return step.stage != Step::Stage::HandOver; });
   }
@@ -49,7 +49,7 @@ class BlockLives {
   [[nodiscard]] Life chosen(Chosen&& is_chosen) const {
     std::size_t step = 0;
     const bool own_ending = !tiled_.causal();
-    return plan_.widened(plan_.timeline.where([&](const Step& s) {
+    return plan_.widened(plan_.step_order.where([&](const Step& s) {
       const bool own = s.stage != Step::Stage::Ending || own_ending;
       return is_chosen(step++, s) && s.entry == ProgramEntry::Prompt && own;
     }));
@@ -158,7 +158,7 @@ void list_tiles(const BlockPlan& block, const TiledGraph& tiled, MemoryPlan& pla
   const bool prompt = use == BlockUse::Prompt;
   for (const Block& tiles : block.mram.blocks()) {
     const bool always = &tiles == &block.mram.blocks().front();
-    const Life life = plan.timeline.where([&](const Step& step) {
+    const Life life = plan.step_order.where([&](const Step& step) {
       if (!prompt) return step.entry == ProgramEntry::Sequences && (always || !is_positioned(step));
       return step.entry == ProgramEntry::Prompt &&
              (step.stage != Step::Stage::Ending || !tiled.causal());

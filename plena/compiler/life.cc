@@ -105,7 +105,7 @@ bool is_positioned(const Step& step) {
                                 std::holds_alternative<AttentionOp>(*step.op));
 }
 
-Timeline::Timeline(const Graph& graph) : graph_(&graph) {
+StepOrder::StepOrder(const Graph& graph) : graph_(&graph) {
   using Stage = Step::Stage;
   for (const ProgramEntry entry : kProgramEntries) {
     const auto add = [&](Stage stage, const std::vector<Operator>& operators) {
@@ -121,18 +121,18 @@ Timeline::Timeline(const Graph& graph) : graph_(&graph) {
   }
 }
 
-Life Timeline::where(const std::function<bool(const Step&)>& chosen) const {
+Life StepOrder::where(const std::function<bool(const Step&)>& chosen) const {
   std::vector<bool> steps;
   steps.reserve(steps_.size());
   for (const Step& step : steps_) steps.push_back(chosen(step));
   return Life(std::move(steps));
 }
 
-Life Timeline::all(ProgramEntry entry) const {
+Life StepOrder::all(ProgramEntry entry) const {
   return where([&](const Step& step) { return step.entry == entry; });
 }
 
-Life Timeline::of_value(ProgramEntry entry, ValueId value) const {
+Life StepOrder::of_value(ProgramEntry entry, ValueId value) const {
   std::vector<const Operator*> used;
   std::vector<const LayerKind*> kinds{&graph_->ending};
   for (const LayerKind& kind : graph_->kinds) kinds.push_back(&kind);
@@ -149,7 +149,7 @@ Life Timeline::of_value(ProgramEntry entry, ValueId value) const {
   });
 }
 
-Life Timeline::without_sharing(const Life& life) const {
+Life StepOrder::without_sharing(const Life& life) const {
   if (life.endless()) return life;
   // Layers of a prompt end with the hand-over.
   const auto part_of = [](const Step& step) {
@@ -164,7 +164,7 @@ Life Timeline::without_sharing(const Life& life) const {
       [&](const Step& step) { return std::ranges::find(parts, part_of(step)) != parts.end(); });
 }
 
-std::string Timeline::describe(const Life& life) const {
+std::string StepOrder::describe(const Life& life) const {
   if (life.endless()) return "always";
   std::string text;
   for (const ProgramEntry entry : kProgramEntries) {

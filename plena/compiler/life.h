@@ -19,7 +19,7 @@ enum class ProgramEntry : std::uint8_t { Decode, Prompt, Sequences };
 inline constexpr std::initializer_list<ProgramEntry> kProgramEntries = {
     ProgramEntry::Decode, ProgramEntry::Prompt, ProgramEntry::Sequences};
 
-/// Steps by their index in a Timeline; none: it lasts for ever, across runs.
+/// Steps by their index in a StepOrder; none: it lasts for ever, across runs.
 class Life {
  public:
   Life() = default;
@@ -30,7 +30,7 @@ class Life {
   /// Steps it knows of; 0 where it is endless.
   [[nodiscard]] std::size_t steps() const { return steps_.size(); }
   [[nodiscard]] bool meets(const Life& other) const;
-  /// Both; they are of one timeline, or endless.
+  /// Both; they are of one step_order, or endless.
   [[nodiscard]] Life with(const Life& other) const;
 
  private:
@@ -52,11 +52,11 @@ bool is_positioned(const Step& step);
 
 /// The steps of all entries in the order in which a run takes them; kinds of layers one after the
 /// other.
-class Timeline {
+class StepOrder {
  public:
-  Timeline() = default;
+  StepOrder() = default;
   /// `graph` outlives it.
-  explicit Timeline(const Graph& graph);
+  explicit StepOrder(const Graph& graph);
 
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
 

@@ -25,45 +25,45 @@ Graph small_graph() {
   return graph;
 }
 
-TEST(Timeline, LetsWhatOneLayerLeavesToTheNextLiveAllTheTime) {
+TEST(StepOrder, LetsWhatOneLayerLeavesToTheNextLiveAllTheTime) {
   const Graph graph = small_graph();
-  const Timeline timeline(graph);
-  EXPECT_EQ(timeline.describe(timeline.of_value(ProgramEntry::Decode, 0)),
+  const StepOrder step_order(graph);
+  EXPECT_EQ(step_order.describe(step_order.of_value(ProgramEntry::Decode, 0)),
             "decode: setup … logits");
 }
 
-TEST(Timeline, LetsAValueLiveFromItsProductToItsLastReader) {
+TEST(StepOrder, LetsAValueLiveFromItsProductToItsLastReader) {
   const Graph graph = small_graph();
-  const Timeline timeline(graph);
-  const Life hidden = timeline.of_value(ProgramEntry::Decode, 2);
-  EXPECT_EQ(timeline.describe(hidden), "decode: feed_forward … down");
-  EXPECT_FALSE(hidden.meets(timeline.of_value(ProgramEntry::Decode, 3)));
-  EXPECT_FALSE(hidden.meets(timeline.of_value(ProgramEntry::Prompt, 2)));
+  const StepOrder step_order(graph);
+  const Life hidden = step_order.of_value(ProgramEntry::Decode, 2);
+  EXPECT_EQ(step_order.describe(hidden), "decode: feed_forward … down");
+  EXPECT_FALSE(hidden.meets(step_order.of_value(ProgramEntry::Decode, 3)));
+  EXPECT_FALSE(hidden.meets(step_order.of_value(ProgramEntry::Prompt, 2)));
   // The norm's output is read by the feed-forward layer that writes the hidden vector.
-  EXPECT_TRUE(hidden.meets(timeline.of_value(ProgramEntry::Decode, 1)));
+  EXPECT_TRUE(hidden.meets(step_order.of_value(ProgramEntry::Decode, 1)));
 }
 
-TEST(Timeline, ExtendsLivesToTheirEntry) {
+TEST(StepOrder, ExtendsLivesToTheirEntry) {
   const Graph graph = small_graph();
-  const Timeline timeline(graph);
-  const Life hidden = timeline.of_value(ProgramEntry::Decode, 2);
-  const Life alone = timeline.without_sharing(hidden);
-  EXPECT_EQ(timeline.describe(alone), "decode: setup … logits");
-  EXPECT_FALSE(alone.meets(timeline.all(ProgramEntry::Prompt)));
-  EXPECT_TRUE(timeline.without_sharing({}).endless());
+  const StepOrder step_order(graph);
+  const Life hidden = step_order.of_value(ProgramEntry::Decode, 2);
+  const Life alone = step_order.without_sharing(hidden);
+  EXPECT_EQ(step_order.describe(alone), "decode: setup … logits");
+  EXPECT_FALSE(alone.meets(step_order.all(ProgramEntry::Prompt)));
+  EXPECT_TRUE(step_order.without_sharing({}).endless());
 }
 
 // Decoding's ending finishes a prompt, whose own rows are free by then.
-TEST(Timeline, KeepsLayersAndEndingOfAPromptApart) {
+TEST(StepOrder, KeepsLayersAndEndingOfAPromptApart) {
   const Graph graph = small_graph();
-  const Timeline timeline(graph);
+  const StepOrder step_order(graph);
   const auto of_prompt = [&](Step::Stage stage) {
-    return timeline.without_sharing(timeline.where([&](const Step& step) {
+    return step_order.without_sharing(step_order.where([&](const Step& step) {
       return step.entry == ProgramEntry::Prompt && step.stage == stage;
     }));
   };
-  EXPECT_EQ(timeline.describe(of_prompt(Step::Stage::Embedding)), "block: setup … down");
-  EXPECT_EQ(timeline.describe(of_prompt(Step::Stage::Ending)), "block: norm … logits");
+  EXPECT_EQ(step_order.describe(of_prompt(Step::Stage::Embedding)), "block: setup … down");
+  EXPECT_EQ(step_order.describe(of_prompt(Step::Stage::Ending)), "block: norm … logits");
 }
 
 }  // namespace

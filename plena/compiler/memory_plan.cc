@@ -252,7 +252,7 @@ class DecodingLives {
   [[nodiscard]] Life of_value(ValueId id) const {
     if (has_lanes_of_nobody(tiled_, tiled_.graph->values[id])) return {};
     return plan_.widened(
-        plan_.timeline.of_value(ProgramEntry::Decode, id).with(of_others([&](const Step& step) {
+        plan_.step_order.of_value(ProgramEntry::Decode, id).with(of_others([&](const Step& step) {
           return step.stage != Step::Stage::HandOver || id == tiled_.graph->residual;
         })));
   }
@@ -262,7 +262,7 @@ class DecodingLives {
     const auto named = [](const Step& step) {
       return step.op != nullptr && (std::holds_alternative<Ops>(*step.op) || ...);
     };
-    return plan_.widened(plan_.timeline
+    return plan_.widened(plan_.step_order
                              .where([&](const Step& step) {
                                return step.entry == ProgramEntry::Decode && named(step);
                              })
@@ -270,7 +270,7 @@ class DecodingLives {
   }
   // All the time in which a token's position matters.
   [[nodiscard]] Life of_position() const {
-    return plan_.timeline.all(ProgramEntry::Decode).with(of_others([](const Step&) {
+    return plan_.step_order.all(ProgramEntry::Decode).with(of_others([](const Step&) {
       return false;
     }));
   }
@@ -278,7 +278,7 @@ class DecodingLives {
  private:
   template <class Used>
   [[nodiscard]] Life of_others(Used&& used) const {
-    return plan_.timeline.where([&](const Step& step) {
+    return plan_.step_order.where([&](const Step& step) {
       if (step.entry == ProgramEntry::Sequences) return sequences_;
       if (step.entry != ProgramEntry::Prompt || !used(step)) return false;
       return step.stage >= Step::Stage::HandOver ||
@@ -366,10 +366,12 @@ void place_fetched_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInp
 class TileLives {
  public:
   TileLives(const MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input)
-      : timeline_(plan.timeline), ends_prompts_(tiled.causal()), sequences_(input.sequences > 1) {}
+      : step_order_(plan.step_order),
+        ends_prompts_(tiled.causal()),
+        sequences_(input.sequences > 1) {}
 
   [[nodiscard]] Life of_weights(bool during_attention) const {
-    return timeline_.where([&](const Step& step) {
+    return step_order_.where([&](const Step& step) {
       if (step.entry == ProgramEntry::Prompt) {
         return ends_prompts_ && step.stage == Step::Stage::Ending;
       }
@@ -378,13 +380,13 @@ class TileLives {
   }
   // Layers may load the next one's.
   [[nodiscard]] Life of_cache(bool during_products) const {
-    return timeline_.where([&](const Step& step) {
+    return step_order_.where([&](const Step& step) {
       if (step.entry == ProgramEntry::Sequences) return sequences_ && is_positioned(step);
       return step.entry == ProgramEntry::Decode && (during_products || attends(step));
     });
   }
   [[nodiscard]] Life of_constants() const {
-    return timeline_.where([&](const Step& step) {
+    return step_order_.where([&](const Step& step) {
       return step.entry == ProgramEntry::Decode ||
              (step.entry == ProgramEntry::Sequences && sequences_);
     });
@@ -395,7 +397,7 @@ class TileLives {
     return step.op != nullptr && std::holds_alternative<AttentionOp>(*step.op);
   }
 
-  const Timeline& timeline_;
+  const StepOrder& step_order_;
   bool ends_prompts_;
   bool sequences_;
 };
@@ -411,7 +413,7 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
   const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;
   const std::uint64_t span = tiled.heads.span;
   if (tiled.rotates()) {
-    plan.rotation = mram.place("RoPE permutation", 1, plan.timeline.all(ProgramEntry::Decode));
+    plan.rotation = mram.place("RoPE permutation", 1, plan.step_order.all(ProgramEntry::Decode));
   }
   const std::uint64_t wanted = std::max<std::uint64_t>(tiled.most_inputs, kLeastUseful);
   plan.slot_tiles = std::clamp<std::uint64_t>(room() / 4, 1, wanted);
@@ -612,7 +614,7 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
                                const Settings& settings) {
   const std::uint64_t reachable_rows = kRegisterReach / settings.vlen;
   MemoryPlan plan{
-      .timeline = Timeline(*graph.graph),
+      .step_order = StepOrder(*graph.graph),
       .share = input.share,
       .hbm = BlockAllocator("HBM", settings.hbm_size, "bytes"),
       .vram = BlockAllocator("Vector SRAM", std::min(settings.vector_sram_size, reachable_rows),

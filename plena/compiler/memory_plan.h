@@ -203,11 +203,11 @@ struct MemoryPlan {
 
   std::map<std::uint32_t, WindowPlaces> windows;  // by width; all but 0
 
-  Timeline timeline;   // of the lives
-  bool share = false;  // PlanInput::share
+  StepOrder step_order;  // of the lives
+  bool share = false;    // PlanInput::share
   /// `life`, or without sharing all that it may be extended to.
   [[nodiscard]] Life widened(const Life& life) const {
-    return share ? life : timeline.without_sharing(life);
+    return share ? life : step_order.without_sharing(life);
   }
 
   BlockAllocator hbm, vram, mram, fp, integers;

@@ -250,7 +250,7 @@ std::string describe(const MemoryPlan& plan) {
     text += fmt::format("{}, {} in use:\n", memory->memory(), memory->unit());
     for (const Block& b : memory->blocks()) {
       text += fmt::format("  {:>10} + {:<9} {}", b.first, b.count, b.name);
-      text += b.life.endless() ? "\n" : fmt::format(" [{}]\n", plan.timeline.describe(b.life));
+      text += b.life.endless() ? "\n" : fmt::format(" [{}]\n", plan.step_order.describe(b.life));
     }
   }
   return text;
