@@ -28,11 +28,13 @@ Result<BatchResult> run_batch(const BatchText& batch, Session& session,
     samplers.emplace_back(sampling);
   }
   BatchResult result{.generation = {}, .texts = std::vector<std::string>(batch.prompts.size())};
+  std::vector<std::size_t> heard(batch.prompts.size(), 0);  // tokens, the prompt's first
   auto generation =
       generate_batch(session, samplers, batch.prompts, batch.limits,
                      [&](std::size_t prompt, std::uint32_t previous, std::uint32_t id) {
-                       if (tokenizer != nullptr)
-                         result.texts[prompt] += tokenizer->decode(previous, id);
+                       const bool asked = heard[prompt]++ < batch.prompts[prompt].size();
+                       if (tokenizer == nullptr || (asked && batch.answers_alone)) return;
+                       result.texts[prompt] += tokenizer->decode(previous, id);
                      });
   if (!generation) return tl::unexpected(generation.error());
   result.generation = *std::move(generation);
@@ -70,14 +72,17 @@ std::string host_line(const BatchResult& result) {
                      tokens / result.generation.seconds);
 }
 
-Result<std::vector<std::string>> read_prompts(const std::string& path) {
+Result<std::vector<PromptLine>> read_prompts(const std::string& path) {
   const auto text = read_text(path == "-" ? "/dev/stdin" : path);
   if (!text) return tl::unexpected(text.error());
-  std::vector<std::string> prompts;
+  std::vector<PromptLine> prompts;
   std::istringstream lines(*text);
+  std::size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
+    ++number;
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.find_first_not_of(" \t") != std::string::npos) prompts.push_back(std::move(line));
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    prompts.push_back({number, std::move(line)});
   }
   if (!prompts.empty()) return prompts;
   return fail_with_hint(ErrorCode::Usage,

@@ -18,7 +18,8 @@ struct BatchText {
   std::vector<std::vector<std::uint32_t>> prompts;  // one a text
   SamplingOptions sampling;                         // of the first; each next one has the next seed
   GenerationLimits limits;
-  bool ids = false;  // print ids instead of text
+  bool ids = false;            // print ids instead of text
+  bool answers_alone = false;  // leave the prompts out of the texts
 };
 
 struct BatchResult {
@@ -37,7 +38,11 @@ void print_texts(const BatchText& batch, const BatchResult& result, const Tokeni
 /// One line about the host's time.
 std::string host_line(const BatchResult& result);
 
+struct PromptLine {
+  std::size_t line = 0;  // of the file, from 1 on
+  std::string text;
+};
 /// The prompts of a file, one a line, blank lines left out; "-" is standard input.
-Result<std::vector<std::string>> read_prompts(const std::string& path);
+Result<std::vector<PromptLine>> read_prompts(const std::string& path);
 
 }  // namespace plena

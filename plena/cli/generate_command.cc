@@ -147,18 +147,23 @@ Result<Ids> make_prompt(const GenerateOptions& options, const Tokenizer* tokeniz
 }
 
 // The prompts of a batch: those of a file, or the one prompt for every sequence.
-Result<std::vector<Ids>> make_prompts(const GenerateOptions& options, const Tokenizer* tokenizer) {
+Result<std::vector<Ids>> make_prompts(const GenerateOptions& options, const Tokenizer* tokenizer,
+                                      std::uint32_t most) {
   if (options.prompts_file.empty()) {
     auto prompt = make_prompt(options, tokenizer);
     if (!prompt) return forward_error(prompt);
     return std::vector<Ids>(options.model.sequences, *prompt);
   }
-  auto texts = read_prompts(options.prompts_file);
-  if (!texts) return forward_error(texts);
+  auto lines = read_prompts(options.prompts_file);
+  if (!lines) return forward_error(lines);
   std::vector<Ids> prompts;
-  for (const std::string& text : *texts) {
-    auto prompt = encode_prompt(options, text, *tokenizer);
+  for (const PromptLine& line : *lines) {
+    auto prompt = encode_prompt(options, line.text, *tokenizer);
     if (!prompt) return forward_error(prompt);
+    if (prompt->size() > most) {
+      return fail(ErrorCode::Usage, "{}, line {}: {} tokens do not fit the model's context of {}",
+                  options.prompts_file, line.line, prompt->size(), most);
+    }
     prompts.push_back(*std::move(prompt));
   }
   return prompts;
@@ -321,7 +326,7 @@ Result<int> generate_side_by_side(const GenerateOptions& options, Session& sessi
                     options.model.model, session.sequences()),
         fmt::format("plena compile --batch {} makes an image that does", options.model.sequences));
   }
-  auto prompts = make_prompts(options, tokenizer);
+  auto prompts = make_prompts(options, tokenizer, session.manifest().context);
   if (!prompts) return forward_error(prompts);
   const BatchText batch{
       .model = session.manifest().model,
@@ -329,7 +334,8 @@ Result<int> generate_side_by_side(const GenerateOptions& options, Session& sessi
       .sampling = options.sampling,
       .limits = {.max_tokens = static_cast<std::uint32_t>(options.tokens.value_or(kDefaultTokens)),
                  .ends = tokenizer != nullptr ? tokenizer->special().ends : Ids()},
-      .ids = options.ids};
+      .ids = options.ids,
+      .answers_alone = options.chat};
   auto works = start_clock(options, session);
   if (!works) return forward_error(works);
   const auto result = run_batch(batch, session, tokenizer);

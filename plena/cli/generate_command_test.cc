@@ -15,6 +15,7 @@ namespace plena {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -239,6 +240,7 @@ TEST_F(GenerateCommand, AnswersAChatByTheModelsTemplate) {
 
   write("chat_template.jinja", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}");
   EXPECT_EQ(answer({"--system", "Once "}).out, " a time,\n");
+  EXPECT_EQ(answer({"--system", "Once ", "--batch", "2"}).out, "1:  a time,\n2:  a time,\n");
 }
 
 TEST_F(GenerateCommand, CompilesAConfigWithRandomWeights) {
@@ -335,9 +337,9 @@ TEST_F(GenerateCommand, DecodesSeveralTextsSideBySide) {
 TEST_F(GenerateCommand, TakesThePromptsOfABatchFromAFileAndTimesThem) {
   write("prompts.txt", "Once\n\nLily and Ben\r\nThe dragon\n");
 
-  const auto run = run_program({"generate", stories_, "--batch", "2", "--prompts",
-                                path("prompts.txt"), "--tokens", "4", "--temperature", "0",
-                                "--timing", "pipelined", "--json"});
+  const auto run =
+      run_program({"generate", stories_, "--batch", "2", "--prompts", path("prompts.txt"),
+                   "--tokens", "4", "--temperature", "0", "--timing", "pipelined", "--json"});
 
   ASSERT_EQ(run.status, 0) << run.err;
   const Json batch = Json::parse(run.out);
@@ -357,6 +359,9 @@ TEST_F(GenerateCommand, RefusesPromptsThatAreNone) {
   EXPECT_THAT(refusal({stories_, "--prompts", path("empty.txt")}), HasSubstr("--batch"));
   EXPECT_THAT(refusal({stories_, "--batch", "1", "--prompts", path("empty.txt")}),
               HasSubstr("--batch 2"));
+  write("long.txt", "Once\n\n" + std::string(3000, 'a') + "\n");
+  EXPECT_THAT(refusal({stories_, "--batch", "2", "--prompts", path("long.txt")}),
+              AllOf(HasSubstr("long.txt, line 3: "), HasSubstr("model's context of 512")));
   EXPECT_THAT(refusal({stories_, "--batch", "2", "--prompts", path("none.txt")}),
               HasSubstr("none.txt"));
 }
