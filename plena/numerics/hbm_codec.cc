@@ -113,6 +113,7 @@ BlockValueTable block_value_table(const std::vector<float>& values) {
 
 HbmCodec::HbmCodec(DataType hbm, ElementType sram, SimdTarget target)
     : hbm_(hbm),
+      block_(hbm.is_mx() ? hbm.block : 1),
       sram_(sram),
       emax_(element_emax(hbm.element)),
       decoder_(simd_block_decoder(target, hbm, sram)),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plena/base/divisor.h"
 #include "plena/config/data_type.h"
 #include "plena/numerics/simd_kernels.h"
 #include "plena/numerics/simd_target.h"
@@ -43,7 +44,9 @@ class HbmCodec {
   /// blocks long (semantics 5.2). Writes n*width/8 element bytes and n/block scale bytes.
   void encode(const void* row, std::size_t n, std::uint8_t* elements, std::uint8_t* scales) const;
 
-  [[nodiscard]] DataType hbm_type() const { return hbm_; }
+  [[nodiscard]] const DataType& hbm_type() const { return hbm_; }
+  /// Elements that share a scale; one of a plain type.
+  [[nodiscard]] const Divisor& block() const { return block_; }
 
  private:
   void decode_plain(const std::uint8_t* elements, std::uint32_t first_bit, std::size_t n,
@@ -61,6 +64,7 @@ class HbmCodec {
   std::uint8_t encode_block(const void* row, std::size_t first, std::uint8_t* elements) const;
 
   DataType hbm_;
+  Divisor block_;
   ElementType sram_;
   int emax_;
   BlockDecoder decoder_;

@@ -48,7 +48,7 @@ bool inside_hbm(const Execution& x, std::uint64_t base, std::uint64_t offset_end
 }
 
 void require_access(Execution& x, const Prepared& i, const Access& access) {
-  const DataType type = access.codec.hbm_type();
+  const DataType& type = access.codec.hbm_type();
   require_set(x, (x.machine.a_set >> i.rs2 & 1) != 0, kAddressRegisters[i.rs2], "C_SET_ADDR_REG");
   if (i.select != 0) require_set(x, x.machine.stride_set, "STRIDE_REG", "C_SET_STRIDE_REG");
   if (type.is_mx()) require_set(x, x.machine.scale_set, "SCALE_REG", "C_SET_SCALE_REG");
@@ -62,7 +62,7 @@ void require_access(Execution& x, const Prepared& i, const Access& access) {
   x.require(inside_hbm(x, access.base, ((last + 1) * type.width() + 7) / 8),
             TrapCause::HbmOutOfRange, [&] { return describe("element"); });
   if (type.is_mx()) {
-    x.require(inside_hbm(x, access.base, x.machine.scale + last / type.block + 1),
+    x.require(inside_hbm(x, access.base, x.machine.scale + access.codec.block().quotient(last) + 1),
               TrapCause::HbmOutOfRange, [&] { return describe("the scale of element"); });
   }
 }
@@ -72,14 +72,15 @@ const std::uint8_t* element_bytes(const Execution& x, const Access& access, std:
 }
 
 const std::uint8_t* scale_bytes(const Execution& x, const Access& access, std::uint64_t element) {
-  const DataType type = access.codec.hbm_type();
+  const DataType& type = access.codec.hbm_type();
   if (!type.is_mx()) return nullptr;
-  return x.machine.hbm.data() + access.base + x.machine.scale + element / type.block;
+  return x.machine.hbm.data() + access.base + x.machine.scale +
+         access.codec.block().quotient(element);
 }
 
 void tell_row(const Execution& x, const Access& access, std::uint64_t row, bool write) {
   if (x.observer == nullptr) return;
-  const DataType type = access.codec.hbm_type();
+  const DataType& type = access.codec.hbm_type();
   const std::uint64_t first = access.row_start(row);
   const std::uint64_t last = first + access.length - 1;
   HbmRow moved{.write = write};
@@ -117,9 +118,9 @@ void tell_rows(const Execution& x, const Access& access) {
 // The bytes of the tile an access starts with; its codec is null where they cannot be multiplied as
 // they lie.
 StreamedTile streamed_tile(const Execution& x, const Access& access) {
-  const DataType type = access.codec.hbm_type();
-  const std::uint64_t unit = std::max<std::uint64_t>(type.block, 1);
-  if (access.first % unit != 0 || access.stride % unit != 0) return {};
+  const DataType& type = access.codec.hbm_type();
+  const Divisor& block = access.codec.block();
+  if (!block.divides(access.first) || !block.divides(access.stride)) return {};
   const std::uint64_t last = access.row_start(x.program.mlen - 1) + access.length;
   StreamedTile tile{.codec = &access.codec};
   tile.rows.elements = element_bytes(x, access, access.first);
@@ -128,9 +129,9 @@ StreamedTile streamed_tile(const Execution& x, const Access& access) {
   tile.elements_end = access.base + last * type.width() / 8;
   if (!type.is_mx()) return tile;
   tile.rows.scales = scale_bytes(x, access, access.first);
-  tile.rows.scale_pitch = access.stride / unit;
-  tile.scales_begin = access.base + x.machine.scale + access.first / unit;
-  tile.scales_end = access.base + x.machine.scale + last / unit;
+  tile.rows.scale_pitch = block.quotient(access.stride);
+  tile.scales_begin = access.base + x.machine.scale + block.quotient(access.first);
+  tile.scales_end = access.base + x.machine.scale + block.quotient(last);
   return tile;
 }
 
@@ -227,7 +228,7 @@ bool prefetch_vector(Execution& x, const Prepared& i) {
 
 // Stores quantise whole blocks and write whole bytes (semantics 5.7).
 void require_whole_blocks(Execution& x, const Access& access) {
-  const DataType type = access.codec.hbm_type();
+  const DataType& type = access.codec.hbm_type();
   const std::uint64_t unit = type.is_mx() ? type.block : 1;
   const auto whole = [&](std::uint64_t elements) {
     return elements % unit == 0 && elements * type.width() % 8 == 0;
@@ -246,7 +247,7 @@ void require_whole_blocks(Execution& x, const Access& access) {
 
 // What Matrix SRAM shows of the bytes that an access is about to write.
 void settle_written(Execution& x, const Access& access) {
-  const DataType type = access.codec.hbm_type();
+  const DataType& type = access.codec.hbm_type();
   const std::uint64_t end = access.row_start(access.rows - 1) + access.length;
   x.shown.settle_bytes(access.base + access.first * type.width() / 8,
                        access.base + end * type.width() / 8);
@@ -272,7 +273,7 @@ bool store_vector(Execution& x, const Prepared& i) {
   require_whole_blocks(x, access);
   if (x.faulted) return false;
 
-  const DataType type = access.codec.hbm_type();
+  const DataType& type = access.codec.hbm_type();
   const std::size_t element_count = access.length * type.width() / 8;
   const std::size_t scale_count = type.is_mx() ? access.length / type.block : 0;
   settle_written(x, access);

@@ -2,10 +2,10 @@
 // Not for other rooms; they use engine.h.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <vector>
 
+#include "plena/base/divisor.h"
 #include "plena/machine/machine.h"
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
@@ -72,28 +72,6 @@ struct alignas(32) Prepared {
   std::uint8_t rs2 = 0;
   std::uint8_t select = 0;
   std::uint8_t order = 0;
-};
-
-/// x % d and alignment tests without a division where d is a power of two, which it nearly always
-/// is.
-class Divisor {
- public:
-  explicit Divisor(std::uint64_t d)
-      : d_(d),
-        mask_((d & (d - 1)) == 0 ? d - 1 : 0),
-        shift_(static_cast<unsigned>(std::countr_zero(d))) {}
-  [[nodiscard]] std::uint64_t modulo(std::uint64_t x) const {
-    return mask_ != 0 || d_ == 1 ? x & mask_ : x % d_;
-  }
-  [[nodiscard]] bool divides(std::uint64_t x) const { return modulo(x) == 0; }
-  [[nodiscard]] std::uint64_t quotient(std::uint64_t x) const {
-    return mask_ != 0 || d_ == 1 ? x >> shift_ : x / d_;
-  }
-
- private:
-  std::uint64_t d_;
-  std::uint64_t mask_;
-  unsigned shift_;
 };
 
 /// Everything that is the same for every run of a program on machines of one kind.
@@ -164,11 +142,9 @@ struct Execution {
 
   /// `describe()` returns {values, rule}; it runs only when the rule is broken.
   template <class Describe>
-  void require(bool holds, TrapCause cause, Describe&& describe) {
-    if (holds) [[likely]]
-      return;
-    auto [values, rule] = describe();
-    note_fault(cause, std::move(values), std::move(rule));
+  [[gnu::always_inline]] void require(bool holds, TrapCause cause, const Describe& describe) {
+    if (!holds) [[unlikely]]
+      describe_fault(cause, describe);
   }
 
   [[nodiscard]] std::uint32_t gp(std::uint8_t index) const { return machine.gp[index]; }
@@ -226,6 +202,12 @@ struct Execution {
   }
 
  private:
+  template <class Describe>
+  [[gnu::cold]] [[gnu::noinline]] void describe_fault(TrapCause cause, const Describe& describe) {
+    auto [values, rule] = describe();
+    note_fault(cause, std::move(values), std::move(rule));
+  }
+
   // What of the rules above is broken.
   [[gnu::cold]] void explain_rows(std::uint64_t address, std::uint64_t rows, const char* operand);
   [[gnu::cold]] void explain_windows(std::uint64_t address, std::uint64_t rows,

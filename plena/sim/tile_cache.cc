@@ -19,6 +19,8 @@ constexpr std::uint32_t kRefusals = 32;
 // Up to so many changed rows are written into a transposed copy; more, and it is made anew.
 constexpr std::uint32_t kPatchedRows = 8;
 
+constexpr std::size_t kWordBits = 64;
+
 std::uint64_t byte_of(std::uint64_t element, std::uint32_t width) {
   return element * width / 8;
 }
@@ -142,6 +144,7 @@ bool TileCache::attach(Machine& machine, const PreparedProgram& program) {
 void TileCache::lay_out(const Kind& kind) {
   tiles_.clear();
   buckets_.clear();
+  occupied_.clear();
   taken_ = hand_ = room_ = streaming_ = 0;
   kind_ = kind;
   tile_bytes_ = std::size_t{kind.mlen} * kind.mlen * storage_bytes(kind.format);
@@ -150,10 +153,10 @@ void TileCache::lay_out(const Kind& kind) {
   storage_ = std::move(*storage);
   room_ = bytes_ / tile_bytes_;
   tiles_.reserve(room_);
-  // Most tiles of a model that streams by are not here: an empty bucket says so without a look at
-  // any tile.
+  // Most tiles of a model that streams by are not here: an empty bucket says so.
   constexpr std::size_t kBucketsPerTile = 8;
   buckets_.assign(std::bit_ceil(room_) * kBucketsPerTile, nullptr);
+  occupied_.assign((buckets_.size() + kWordBits - 1) / kWordBits, 0);
 }
 
 std::uint8_t* TileCache::take_room() {
@@ -171,7 +174,9 @@ std::size_t TileCache::bucket(const TileSource& source) const {
 }
 
 CachedTile* TileCache::find(const TileSource& source) {
-  for (CachedTile* tile = buckets_[bucket(source)]; tile != nullptr; tile = tile->next_in_bucket) {
+  const std::size_t at = bucket(source);
+  if ((occupied_[at / kWordBits] >> at % kWordBits & 1) == 0) return nullptr;
+  for (CachedTile* tile = buckets_[at]; tile != nullptr; tile = tile->next_in_bucket) {
     if (tile->source == source) {
       tile->used = true;
       return tile;
@@ -188,8 +193,9 @@ CachedTile* TileCache::admit(const TileSource& source, bool streams) {
   streaming_ += streams ? 1 : 0;
   tile->columns_hold = false;
   tile->finite = true;  // so far: it has no rows
-  CachedTile*& head = buckets_[bucket(source)];
-  tile->next_in_bucket = std::exchange(head, tile);
+  const std::size_t at = bucket(source);
+  tile->next_in_bucket = std::exchange(buckets_[at], tile);
+  occupied_[at / kWordBits] |= std::uint64_t{1} << at % kWordBits;
   return tile;
 }
 
@@ -232,9 +238,11 @@ CachedTile* TileCache::streaming_victim() {
 }
 
 void TileCache::unlink(const CachedTile& tile) {
-  CachedTile** link = &buckets_[bucket(tile.source)];
+  const std::size_t at = bucket(tile.source);
+  CachedTile** link = &buckets_[at];
   while (*link != &tile) link = &(*link)->next_in_bucket;
   *link = tile.next_in_bucket;
+  if (buckets_[at] == nullptr) occupied_[at / kWordBits] &= ~(std::uint64_t{1} << at % kWordBits);
 }
 
 TileRows TileCache::stale_rows(const CachedTile& tile) const {

@@ -113,7 +113,10 @@ class TileCache {
   SparseMemory storage_;
   std::vector<CachedTile> tiles_;     // never moves: reserved once
   std::vector<CachedTile*> buckets_;  // a power of two of them
-  std::size_t hand_ = 0;              // of the clock that looks for a victim
+  // A bit a bucket, set where it has a tile: small enough to stay near, where buckets do not while
+  // a model streams by.
+  std::vector<std::uint64_t> occupied_;
+  std::size_t hand_ = 0;  // of the clock that looks for a victim
   std::uint32_t refused_ = 0;
   std::size_t streaming_ = 0;  // tiles that stream
 };
