@@ -433,7 +433,7 @@ bool has_block_kernels(DataType hbm, ElementType sram) {
 
 BlockDecoder simd_block_decoder(SimdTarget target, DataType hbm, ElementType sram) {
   if (!has_block_kernels(hbm, sram)) return nullptr;
-  switch (target) {
+  switch (common_target(target)) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
       return N_AVX2::decoding::choose(hbm.element, sram);

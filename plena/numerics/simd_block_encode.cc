@@ -321,7 +321,7 @@ namespace plena {
 
 BlockEncoder simd_block_encoder(SimdTarget target, DataType hbm, ElementType sram) {
   if (!has_block_kernels(hbm, sram)) return nullptr;
-  switch (target) {
+  switch (common_target(target)) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
       return N_AVX2::encoding::choose(hbm.element, sram);

@@ -640,7 +640,7 @@ struct NativeProducts {
 };
 
 constexpr NativeProducts native_products(SimdTarget target) {
-  switch (target) {
+  switch (common_target(target)) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
       return {&N_AVX2::kF32Products, &N_AVX2::kBf16Products};

@@ -3,15 +3,16 @@
 // of a row in order. The tree over the blocks is taken for as many rows as a vector has lanes.
 //
 // Elements of E4M3 are multiplied as f32 that are 2^-120 times too small: their bits are moved into
-// place and nothing else. The activations are made larger by as much, and a block's scale meets
-// its sum. All that is exact while nothing on the way is subnormal or infinite, which the exponents
-// of the activations bound: scales beyond the bounds are left to the plain order.
+// place and nothing else; the activations are made larger by as much. With VBMI a table has them as
+// they are, and no operand is subnormal, which costs more than a hundred cycles. A scale meets the
+// sum of two blocks. All that is exact while nothing on the way is subnormal or infinite, which the
+// exponents of the activations bound: scales beyond the bounds are left to the plain order.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#define PLENA_HWY_WITH_VBMI
 #include "plena/numerics/highway_targets.h"
-#include "plena/numerics/scratch.h"
 #include "plena/numerics/streamed_product.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -57,12 +58,9 @@ HWY_INLINE V pair_up(V left, V right) {
   return hn::Add(hn::ConcatEven(F32(), right, left), hn::ConcatOdd(F32(), right, left));
 }
 
-struct ArrangedScratch {};
-
 // `a` group by group as Group has it, times `factor`, a power of two.
-inline const float* arrange(const float* a, std::size_t n, float factor) {
+inline void arrange(const float* a, std::size_t n, float factor, float* arranged) {
   const F32 d;
-  auto* arranged = static_cast<float*>(thread_scratch<ArrangedScratch>(n * sizeof(float)));
   const V scale = hn::Set(d, factor);
   for (std::size_t k = 0; k < n; k += kGroup) {
     V v0, v1, v2, v3;
@@ -72,8 +70,18 @@ inline const float* arrange(const float* a, std::size_t n, float factor) {
     hn::Store(hn::Mul(v2, scale), d, arranged + k + 2 * kLanes);
     hn::Store(hn::Mul(v3, scale), d, arranged + k + 3 * kLanes);
   }
-  return arranged;
 }
+
+// What prepare() leaves: a cache line, then the activations in their arrangement.
+struct alignas(64) Prepared {
+  bool can_run = true;
+  float factor = 1;        // of the activations
+  int excess = 0;          // sums are 2^excess times too large, before their scale
+  std::uint8_t least = 0;  // scale bytes that need no look
+  std::uint8_t most = 0;
+
+  [[nodiscard]] const float* arranged() const { return reinterpret_cast<const float*>(this + 1); }
+};
 
 // ------------------------------------------------------------ bf16
 
@@ -81,19 +89,18 @@ class Bf16Rows {
  public:
   static constexpr std::size_t kElementBytes = 2;
 
-  Bf16Rows(const float* /*a*/, std::size_t /*n*/) {}
+  explicit Bf16Rows(const Prepared& /*prepared*/) {}
+  static Prepared prepare(const float* /*a*/, std::size_t /*n*/) { return {}; }
 
-  static constexpr bool can_run() { return true; }
-  static constexpr float activation_factor() { return 1; }
   void begin_rows() {}
   // A NaN or infinity among the weights or activations shows in the root.
   static HWY_INLINE bool rows_are_right(V roots) { return hn::AllFalse(F32(), hn::IsNaN(roots)); }
-  static constexpr bool rest_is_harmless(const StreamedRows& /*rows*/, std::size_t /*n*/) {
+  static constexpr bool rest_is_harmless(V /*roots*/, const StreamedRows& /*rows*/,
+                                         std::size_t /*n*/) {
     return false;
   }
 
-  HWY_INLINE V block_sums(const Group& a, const std::uint8_t* elements,
-                          const std::uint8_t* /*scales*/, std::size_t /*k*/) {
+  HWY_INLINE V block_sums(const Group& a, const std::uint8_t* elements) {
     const U32 d;
     const F32 f;
     const auto first = hn::BitCast(d, hn::LoadU(U8(), elements));
@@ -106,6 +113,10 @@ class Bf16Rows {
     sum = hn::MulAdd(a.at[2], hn::BitCast(f, hn::ShiftLeft<16>(odd)), sum);
     return hn::MulAdd(a.at[3], hn::BitCast(f, hn::And(odd, upper)), sum);
   }
+  HWY_INLINE V scaled(V sums, const std::uint8_t* /*first*/, const std::uint8_t* /*second*/) {
+    return sums;
+  }
+  static constexpr std::size_t scale_bytes(std::size_t /*k*/) { return 0; }
 };
 
 // ------------------------------------------------------------ E4M3
@@ -144,91 +155,29 @@ inline ActivationRange activation_range(const float* a, std::size_t n) {
   return range;
 }
 
-// kScales scale bytes cover a group.
-template <std::size_t kScales>
-class E4m3Rows {
+// Elements of four codes a lane: their bits moved into place, 2^-120 times too small.
+class MovedBits {
  public:
-  static constexpr std::size_t kElementBytes = 1;
-  static constexpr std::size_t kScaleBlock = kGroup / kScales;
+  static constexpr int kTooSmall = 120;  // the exponent field is that of f32 with another bias
 
-  E4m3Rows(const float* a, std::size_t n) {
-    // E4M3: magnitudes below 2^9, the last bit of the smallest is 2^-9; its exponent field is that
-    // of f32 with a bias of 7 instead of 127.
-    constexpr int kMost = 9;
-    constexpr int kLast = -9;
-    constexpr int kBiasGap = 120;
-    constexpr int kLeastExponent = -126;  // of a normal f32
-    constexpr int kMostExponent = 127;
-    constexpr int kExactScales = 117;  // bf16 holds every element times 2^±117
-    const ActivationRange range = activation_range(a, n);
-    const int last = range.least - range.mantissa_bits + kLast;  // of any product
-    const int shift = std::min(kBiasGap, kMostExponent - 1 - range.most);
-    excess_ = shift - kBiasGap;  // sums are 2^excess times too large, before their scale
-    factor_ = std::bit_cast<float>(static_cast<std::uint32_t>(std::max(shift, -126) + 127) << 23);
-    const int block_sum_bits = kMost + 1 + 2;  // the activation's mantissa, four of them
-    const int least = std::max(-kExactScales, kLeastExponent - last);
-    const int most = std::min(
-        {kExactScales, kMostExponent - block_sum_bits - range.most, kMostExponent + excess_});
-    can_run_ = range.finite && last + excess_ >= kLeastExponent && shift > -126 && least <= most;
-    least_ = static_cast<std::uint8_t>(least + kScaleBias);
-    most_ = static_cast<std::uint8_t>(most + kScaleBias);
-    begin_rows();
+  void begin_rows() { nearest_nan_ = hn::Set(U8(), 0xFF); }
+  // A NaN is a finite number here, and has to be looked for.
+  HWY_INLINE bool saw_nan(V /*roots*/) {
+    return !hn::AllFalse(U8(), hn::Eq(nearest_nan_, hn::Zero(U8())));
   }
 
-  [[nodiscard]] bool can_run() const { return can_run_; }
-  [[nodiscard]] float activation_factor() const { return factor_; }
-
-  void begin_rows() {
-    nearest_nan_ = hn::Set(U8(), 0xFF);
-    least_scale_ = hn::Set(U32(), 0x7F800000U);
-    most_scale_ = hn::Zero(U32());
-  }
-
-  HWY_INLINE bool rows_are_right(V /*roots*/) {
-    const I32 d;
-    if (!hn::AllFalse(U8(), hn::Eq(nearest_nan_, hn::Zero(U8())))) return false;
-    const auto below = hn::Gt(hn::Set(d, std::int32_t{least_} << 23), hn::BitCast(d, least_scale_));
-    const auto above = hn::Gt(hn::BitCast(d, most_scale_), hn::Set(d, std::int32_t{most_} << 23));
-    return hn::AllFalse(d, hn::Or(below, above));
-  }
-
-  // A block of zeros has scale 0 (semantics 5.2), whatever the bounds; its sum is 0 here as well.
-  [[nodiscard]] bool rest_is_harmless(const StreamedRows& rows, std::size_t n) const {
-    if (!hn::AllFalse(U8(), hn::Eq(nearest_nan_, hn::Zero(U8())))) return false;
-    for (std::size_t r = 0; r < kLanes; ++r) {
-      for (std::size_t block = 0; block < n / kScaleBlock; ++block) {
-        const std::uint8_t scale = rows.scales[r * rows.scale_pitch + block];
-        if (scale >= least_ && scale <= most_) continue;
-        const std::uint8_t* codes = rows.elements + r * rows.element_pitch + block * kScaleBlock;
-        const auto zero = [](std::uint8_t code) { return (code & 0x7F) == 0; };
-        if (scale != 0 || !std::all_of(codes, codes + kScaleBlock, zero)) return false;
-      }
-    }
-    return true;
-  }
-
-  HWY_INLINE V block_sums(const Group& a, const std::uint8_t* elements, const std::uint8_t* scales,
-                          std::size_t k) {
-    const U32 d;
-    const F32 f;
+  HWY_INLINE V block_sums(const Group& a, const std::uint8_t* elements) {
     const V8 codes = hn::LoadU(U8(), elements);
     const V8 all_ones = hn::Set(U8(), 0x7F);
     nearest_nan_ = hn::Min(nearest_nan_, hn::And(hn::Xor(codes, all_ones), all_ones));
-    const V32 lanes = hn::BitCast(d, codes);
-    V sum = hn::MulAdd(a.at[0], element<24>(lanes), hn::Zero(f));
+    const V32 lanes = hn::BitCast(U32(), codes);
+    V sum = hn::MulAdd(a.at[0], element<24>(lanes), hn::Zero(F32()));
     sum = hn::MulAdd(a.at[1], element<16>(lanes), sum);
     sum = hn::MulAdd(a.at[2], element<8>(lanes), sum);
-    sum = hn::MulAdd(a.at[3], element<0>(lanes), sum);
-    const V32 exponents = load_scales(scales + k / kScaleBlock);
-    least_scale_ = hn::Min(least_scale_, exponents);
-    most_scale_ = hn::Max(most_scale_, exponents);
-    const V32 excess = hn::Set(d, static_cast<std::uint32_t>(-excess_) << 23);
-    return hn::Mul(sum, hn::BitCast(f, hn::Add(exponents, excess)));
+    return hn::MulAdd(a.at[3], element<0>(lanes), sum);
   }
 
  private:
-  static constexpr int kScaleBias = 127;
-
   // The element kLeft bits below the top of each lane: its sign to the sign, the rest to the lower
   // half of the exponent field and the top of the mantissa.
   template <int kLeft>
@@ -238,8 +187,169 @@ class E4m3Rows {
     return hn::BitCast(F32(), hn::And(bits, hn::Set(U32(), 0x87F00000U)));
   }
 
-  // Each lane's scale as the exponent field of an f32.
-  static HWY_INLINE V32 load_scales(const std::uint8_t* scales) {
+  V8 nearest_nan_;  // 0 where a code was that of NaN
+};
+
+#if HWY_TARGET == HWY_AVX3_DL
+// The two bytes of a bf16 by the magnitude of its code, and the places of codes that leave those of
+// a block's first two elements, then of its last two, side by side.
+struct E4m3Tables {
+  alignas(64) std::uint8_t lower[128];
+  alignas(64) std::uint8_t upper[128];
+  alignas(64) std::uint8_t places[64];
+};
+
+constexpr E4m3Tables kE4m3Tables = [] {
+  E4m3Tables tables{};
+  for (unsigned code = 0; code < 128; ++code) {
+    // Eighths of 2^-6 below the first power of two, as all binades have eighths of theirs.
+    const unsigned exponent = code >> 3, mantissa = code & 7;
+    unsigned bf16 = (exponent + 120) << 7 | mantissa << 4;
+    if (exponent == 0) {
+      const auto top = static_cast<unsigned>(std::bit_width(mantissa));
+      bf16 = mantissa == 0 ? 0 : (top + 117) << 7 | (mantissa << (8 - top) & 0x7F);
+    }
+    if (code == 0x7F) bf16 = 0x7FC0;
+    tables.lower[code] = static_cast<std::uint8_t>(bf16);
+    tables.upper[code] = static_cast<std::uint8_t>(bf16 >> 8);
+  }
+  for (unsigned i = 0; i < 64; ++i) {
+    const unsigned half = i % 16 / 8, block = i % 8 / 2;
+    tables.places[i] = static_cast<std::uint8_t>(4 * block + 2 * half + i % 2);
+  }
+  return tables;
+}();
+
+// The same by tables of bytes. A NaN shows in the root.
+class TableBytes {
+ public:
+  static constexpr int kTooSmall = 0;
+
+  HWY_INLINE TableBytes()
+      : lower_{hn::Load(U8(), kE4m3Tables.lower), hn::Load(U8(), kE4m3Tables.lower + 64)},
+        upper_{hn::Load(U8(), kE4m3Tables.upper), hn::Load(U8(), kE4m3Tables.upper + 64)},
+        places_(hn::Load(U8(), kE4m3Tables.places)) {}
+
+  void begin_rows() {}
+  HWY_INLINE bool saw_nan(V roots) { return !hn::AllFalse(F32(), hn::IsNaN(roots)); }
+
+  HWY_INLINE V block_sums(const Group& a, const std::uint8_t* elements) {
+    const U32 d;
+    const F32 f;
+    const V8 codes = hn::TableLookupBytes(hn::LoadU(U8(), elements), places_);
+    const V8 lower{_mm512_permutex2var_epi8(lower_[0].raw, codes.raw, lower_[1].raw)};
+    const V8 magnitude{_mm512_permutex2var_epi8(upper_[0].raw, codes.raw, upper_[1].raw)};
+    const V8 upper = hn::OrAnd(magnitude, codes, hn::Set(U8(), 0x80));
+    const V32 first = hn::BitCast(d, hn::InterleaveLower(U8(), lower, upper));
+    const V32 last = hn::BitCast(d, hn::InterleaveUpper(U8(), lower, upper));
+    const V32 upper_half = hn::Set(d, 0xFFFF0000U);
+    V sum = hn::MulAdd(a.at[0], hn::BitCast(f, hn::ShiftLeft<16>(first)), hn::Zero(f));
+    sum = hn::MulAdd(a.at[1], hn::BitCast(f, hn::And(first, upper_half)), sum);
+    sum = hn::MulAdd(a.at[2], hn::BitCast(f, hn::ShiftLeft<16>(last)), sum);
+    return hn::MulAdd(a.at[3], hn::BitCast(f, hn::And(last, upper_half)), sum);
+  }
+
+ private:
+  V8 lower_[2];
+  V8 upper_[2];
+  V8 places_;
+};
+using E4m3Codes = TableBytes;
+#else
+using E4m3Codes = MovedBits;
+#endif
+
+// kScales scale bytes cover a group.
+template <std::size_t kScales>
+class E4m3Rows {
+ public:
+  static constexpr std::size_t kElementBytes = 1;
+  static constexpr std::size_t kScaleBlock = kGroup / kScales;
+
+  static Prepared prepare(const float* a, std::size_t n) {
+    // E4M3: magnitudes below 2^9, the last bit of the smallest is 2^-9.
+    constexpr int kMost = 9;
+    constexpr int kLast = -9;
+    constexpr int kLeastExponent = -126;  // of a normal f32
+    constexpr int kMostExponent = 127;
+    constexpr int kExactScales = 117;  // bf16 holds every element times 2^±117
+    const ActivationRange range = activation_range(a, n);
+    const int last = range.least - range.mantissa_bits + kLast;  // of any product
+    const int shift = std::min(E4m3Codes::kTooSmall, kMostExponent - 1 - range.most);
+    const int excess = shift - E4m3Codes::kTooSmall;
+    const int sum_bits = kMost + 1 + 3;  // the activation's mantissa, eight of them
+    const int least = std::max(-kExactScales, kLeastExponent - last);
+    const int most =
+        std::min({kExactScales, kMostExponent - sum_bits - range.most, kMostExponent + excess});
+    Prepared prepared;
+    prepared.can_run = range.finite && last + excess >= kLeastExponent && shift > -126 &&
+                       range.most + sum_bits + excess <= kMostExponent && least <= most;
+    prepared.factor =
+        std::bit_cast<float>(static_cast<std::uint32_t>(std::max(shift, -126) + 127) << 23);
+    prepared.excess = excess;
+    prepared.least = static_cast<std::uint8_t>(least + kScaleBias);
+    prepared.most = static_cast<std::uint8_t>(most + kScaleBias);
+    return prepared;
+  }
+
+  explicit E4m3Rows(const Prepared& prepared) : prepared_(prepared) { begin_rows(); }
+
+  void begin_rows() {
+    codes_.begin_rows();
+    least_scale_ = hn::Set(U32(), 0x7F800000U);
+    most_scale_ = hn::Zero(U32());
+  }
+
+  HWY_INLINE bool rows_are_right(V roots) {
+    const I32 d;
+    if (codes_.saw_nan(roots)) return false;
+    const auto least = hn::Set(d, std::int32_t{prepared_.least} << 23);
+    const auto most = hn::Set(d, std::int32_t{prepared_.most} << 23);
+    const auto below = hn::Gt(least, hn::BitCast(d, least_scale_));
+    const auto above = hn::Gt(hn::BitCast(d, most_scale_), most);
+    return hn::AllFalse(d, hn::Or(below, above));
+  }
+
+  // A block of zeros has scale 0 (semantics 5.2), whatever the bounds; its sum is 0 here as well.
+  [[nodiscard]] bool rest_is_harmless(V roots, const StreamedRows& rows, std::size_t n) {
+    if (codes_.saw_nan(roots)) return false;
+    for (std::size_t r = 0; r < kLanes; ++r) {
+      for (std::size_t block = 0; block < n / kScaleBlock; ++block) {
+        const std::uint8_t scale = rows.scales[r * rows.scale_pitch + block];
+        if (scale >= prepared_.least && scale <= prepared_.most) continue;
+        const std::uint8_t* codes = rows.elements + r * rows.element_pitch + block * kScaleBlock;
+        const auto zero = [](std::uint8_t code) { return (code & 0x7F) == 0; };
+        if (scale != 0 || !std::all_of(codes, codes + kScaleBlock, zero)) return false;
+      }
+    }
+    return true;
+  }
+
+  HWY_INLINE V block_sums(const Group& a, const std::uint8_t* elements) {
+    return codes_.block_sums(a, elements);
+  }
+
+  // Sums of two blocks each of two rows, times the scales from `first` and `second` on.
+  HWY_INLINE V scaled(V sums, const std::uint8_t* first, const std::uint8_t* second) {
+    const U32 d;
+    V32 exponents = load_scales(first, second);
+    least_scale_ = hn::Min(least_scale_, exponents);
+    most_scale_ = hn::Max(most_scale_, exponents);
+    if constexpr (E4m3Codes::kTooSmall != 0) {
+      const auto excess = static_cast<std::uint32_t>(-prepared_.excess) << 23;
+      exponents = hn::Add(exponents, hn::Set(d, excess));
+    }
+    return hn::Mul(sums, hn::BitCast(F32(), exponents));
+  }
+  static constexpr std::size_t scale_bytes(std::size_t k) { return k / kScaleBlock; }
+
+ private:
+  static constexpr int kScaleBias = 127;
+  static_assert(kScaleBlock >= 2 * kBlock);
+
+  // Each lane's scale as the exponent field of an f32; the second half of the lanes is the second
+  // row's.
+  static HWY_INLINE V32 load_scales(const std::uint8_t* first, const std::uint8_t* second) {
     struct Places {
       alignas(64) std::uint8_t bytes[kGroup];
     };
@@ -247,24 +357,27 @@ class E4m3Rows {
       Places places{};
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         for (std::size_t i = 0; i < 3; ++i) places.bytes[4 * lane + i] = 0x80;
-        places.bytes[4 * lane + 3] = static_cast<std::uint8_t>(lane * kBlock / kScaleBlock);
+        const std::size_t row = lane / (kLanes / 2), pair = lane % (kLanes / 2);
+        places.bytes[4 * lane + 3] =
+            static_cast<std::uint8_t>(8 * row + pair * 2 * kBlock / kScaleBlock);
       }
       return places;
     }();
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, scales, kScales);
-    const hn::Repartition<std::uint64_t, F32> d64;
-    const V8 all = hn::BitCast(U8(), hn::Set(d64, bytes));
-    const V8 upper = hn::TableLookupBytes(all, hn::Load(U8(), kPlaces.bytes));
+    const V8 upper = hn::TableLookupBytes(both(first, second), hn::Load(U8(), kPlaces.bytes));
     return hn::ShiftRight<1>(hn::BitCast(U32(), upper));
   }
+  // The first row's bytes in the lower half of every 16 bytes, the second one's in the upper half.
+  static HWY_INLINE V8 both(const std::uint8_t* first, const std::uint8_t* second) {
+    if (kScales == 8 && second == first + 8) return hn::LoadDup128(U8(), first);
+    std::uint64_t bytes[2] = {0, 0};
+    std::memcpy(&bytes[0], first, kScales);
+    std::memcpy(&bytes[1], second, kScales);
+    const hn::Repartition<std::uint64_t, F32> d64;
+    return hn::BitCast(U8(), hn::OddEven(hn::Set(d64, bytes[1]), hn::Set(d64, bytes[0])));
+  }
 
-  int excess_ = 0;
-  float factor_ = 1;
-  bool can_run_ = false;
-  std::uint8_t least_ = 0;  // scale bytes that need no look
-  std::uint8_t most_ = 0;
-  V8 nearest_nan_;   // 0 where a code was that of NaN
+  const Prepared& prepared_;
+  E4m3Codes codes_;
   V32 least_scale_;  // seen so far, as exponent fields
   V32 most_scale_;
 };
@@ -282,10 +395,13 @@ HWY_INLINE V group_sums(Rows& rows, const Group& a, const StreamedRows& from, st
     for (std::size_t line = 0; line < kGroup * Rows::kElementBytes; line += 64) {
       __builtin_prefetch(elements + ahead + line);
     }
-    return rows.block_sums(a, elements, from.scales + row * from.scale_pitch, k);
+    return rows.block_sums(a, elements);
   } else {
     const V left = group_sums<kRows / 2>(rows, a, from, row, k, ahead);
-    return pair_up(left, group_sums<kRows / 2>(rows, a, from, row + kRows / 2, k, ahead));
+    const V sums = pair_up(left, group_sums<kRows / 2>(rows, a, from, row + kRows / 2, k, ahead));
+    if constexpr (kRows > 2) return sums;
+    const std::uint8_t* scales = from.scales + row * from.scale_pitch + Rows::scale_bytes(k);
+    return rows.scaled(sums, scales, scales + from.scale_pitch);
   }
 }
 
@@ -307,21 +423,31 @@ HWY_INLINE V roots_of_rows(Rows& rows, const float* arranged, std::size_t n,
 }
 
 template <class Rows>
-std::size_t product(const float* a, std::size_t n, const StreamedRows& weights, std::size_t count,
-                    float* out) {
+void prepare(const float* a, std::size_t n, void* prepared) {
+  auto* to = static_cast<Prepared*>(prepared);
+  *to = Rows::prepare(a, n);
+  if (to->can_run) arrange(a, n, to->factor, reinterpret_cast<float*>(to + 1));
+}
+
+template <class Rows>
+std::size_t product(const void* prepared, std::size_t n, const StreamedRows& weights,
+                    std::size_t count, float* out) {
   const F32 d;
-  Rows rows(a, n);
-  if (!rows.can_run()) return 0;
-  const float* arranged = arrange(a, n, rows.activation_factor());
+  const auto& activations = *static_cast<const Prepared*>(prepared);
+  if (!activations.can_run) return 0;
+  Rows rows(activations);
   // Tiles that follow each other in memory are fetched in time; others find their own way.
   const bool contiguous = weights.element_pitch == n * Rows::kElementBytes;
   const std::size_t ahead = contiguous ? kTilesAhead * count * weights.element_pitch : 0;
+  const std::size_t scales_ahead = contiguous ? kTilesAhead * count * weights.scale_pitch : 0;
   StreamedRows from = weights;
   std::size_t done = 0;
   for (; done + kLanes <= count; done += kLanes) {
+    for (std::size_t line = 0; line < kLanes * weights.scale_pitch; line += 64)
+      __builtin_prefetch(from.scales + scales_ahead + line);
     rows.begin_rows();
-    const V roots = roots_of_rows(rows, arranged, n, from, ahead);
-    if (HWY_UNLIKELY(!rows.rows_are_right(roots)) && !rows.rest_is_harmless(from, n)) break;
+    const V roots = roots_of_rows(rows, activations.arranged(), n, from, ahead);
+    if (HWY_UNLIKELY(!rows.rows_are_right(roots)) && !rows.rest_is_harmless(roots, from, n)) break;
     hn::StoreU(hn::Add(hn::LoadU(d, out + done), roots), d, out + done);
     from.elements += kLanes * from.element_pitch;
     from.scales += kLanes * from.scale_pitch;
@@ -329,26 +455,21 @@ std::size_t product(const float* a, std::size_t n, const StreamedRows& weights, 
   return done;
 }
 
+template <class Rows>
+constexpr StreamedProduct kProduct{prepare<Rows>, product<Rows>};
+
+template <std::size_t kScales = kGroup / (2 * kBlock)>
 StreamedProduct for_e4m3(std::uint32_t block) {
-  switch (kGroup / block) {
-    case 1:
-      return product<E4m3Rows<1>>;
-    case 2:
-      return product<E4m3Rows<2>>;
-    case 4:
-      return product<E4m3Rows<4>>;
-    case 8:
-      return kGroup / 8 >= 8 ? product<E4m3Rows<8>> : nullptr;
-    default:
-      return nullptr;
-  }
+  if (kGroup / block == kScales) return kProduct<E4m3Rows<kScales>>;
+  if constexpr (kScales > 1) return for_e4m3<kScales / 2>(block);
+  return {};
 }
 
 StreamedProduct choose(DataType hbm, std::size_t n, std::size_t blen) {
-  if (blen != kBlock || n == 0 || n % kGroup != 0) return nullptr;
-  if (!hbm.is_mx()) return hbm.element == kBf16 ? product<Bf16Rows> : nullptr;
-  const bool whole_scales = hbm.block >= 8 && kGroup % hbm.block == 0;
-  return hbm.element == kE4M3 && whole_scales ? for_e4m3(hbm.block) : nullptr;
+  if (blen != kBlock || n == 0 || n % kGroup != 0) return {};
+  if (!hbm.is_mx()) return hbm.element == kBf16 ? kProduct<Bf16Rows> : StreamedProduct{};
+  const bool whole_scales = hbm.block >= 2 * kBlock && kGroup % hbm.block == 0;
+  return hbm.element == kE4M3 && whole_scales ? for_e4m3(hbm.block) : StreamedProduct{};
 }
 
 }  // namespace streamed
@@ -361,7 +482,7 @@ namespace plena {
 
 StreamedProduct streamed_product(DataType hbm, ElementType sram, std::size_t n, std::size_t blen,
                                  SimdTarget target) {
-  if (sram != kBf16 && sram != kFp32) return nullptr;
+  if (sram != kBf16 && sram != kFp32) return {};
   switch (target) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
@@ -371,8 +492,12 @@ StreamedProduct streamed_product(DataType hbm, ElementType sram, std::size_t n, 
     case SimdTarget::Avx512:
       return N_AVX3::streamed::choose(hbm, n, blen);
 #endif
+#if HWY_TARGETS & HWY_AVX3_DL
+    case SimdTarget::Avx512Vbmi:
+      return N_AVX3_DL::streamed::choose(hbm, n, blen);
+#endif
     default:
-      return nullptr;
+      return {};
   }
 }
 

@@ -8,7 +8,8 @@ namespace plena {
 
 namespace {
 
-constexpr SimdTarget kTargets[] = {SimdTarget::Portable, SimdTarget::Avx2, SimdTarget::Avx512};
+constexpr SimdTarget kTargets[] = {SimdTarget::Portable, SimdTarget::Avx2, SimdTarget::Avx512,
+                                   SimdTarget::Avx512Vbmi};
 
 // What Highway's targets of these names may use. Not hwy::SupportedTargets(): loading libhwy.so
 // calibrates its timer, which takes 4 ms of every process; its headers alone are enough.
@@ -17,13 +18,20 @@ bool cpu_has(SimdTarget target) {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                     __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
   switch (target) {
     case SimdTarget::Avx2:
       return avx2;
     case SimdTarget::Avx512:
-      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-             __builtin_cpu_supports("avx512cd");
+      return avx512;
+    case SimdTarget::Avx512Vbmi:
+      return avx512 && __builtin_cpu_supports("avx512vbmi") &&
+             __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vnni") &&
+             __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq") &&
+             __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vaes") &&
+             __builtin_cpu_supports("vpclmulqdq");
     case SimdTarget::Portable:
       break;
   }
@@ -53,6 +61,8 @@ std::string_view simd_target_name(SimdTarget target) {
       return "avx2";
     case SimdTarget::Avx512:
       return "avx512";
+    case SimdTarget::Avx512Vbmi:
+      return "avx512vbmi";
     case SimdTarget::Portable:
       break;
   }

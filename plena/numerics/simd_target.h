@@ -1,6 +1,6 @@
 // Which instruction set the kernels use: chosen once a process, the fastest this CPU has, or what
-// the environment variable PLENA_SIMD names (portable, avx2, avx512). Every choice gives the same
-// bits.
+// the environment variable PLENA_SIMD names (portable, avx2, avx512, avx512vbmi). Every choice
+// gives the same bits.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,16 @@
 namespace plena {
 
 enum class SimdTarget : std::uint8_t {
-  Portable,  // plain C++
-  Avx2,      // AVX2 with FMA
-  Avx512,    // AVX-512 F, BW, DQ, VL, CD
+  Portable,    // plain C++
+  Avx2,        // AVX2 with FMA
+  Avx512,      // AVX-512 F, BW, DQ, VL, CD
+  Avx512Vbmi,  // and what Ice Lake added: byte tables of 128 entries
 };
+
+/// The target whose kernels serve where there are none for what `target` has more.
+constexpr SimdTarget common_target(SimdTarget target) {
+  return target == SimdTarget::Avx512Vbmi ? SimdTarget::Avx512 : target;
+}
 
 std::string_view simd_target_name(SimdTarget target);
 

@@ -298,7 +298,7 @@ namespace plena {
 
 const VectorKernels* simd_vector_kernels(SimdTarget target, ElementType format) {
   if (format != kBf16 && format != kFp32) return nullptr;
-  switch (target) {
+  switch (common_target(target)) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
       return format == kBf16 ? &N_AVX2::kBf16Kernels : &N_AVX2::kF32Kernels;

@@ -18,14 +18,25 @@ struct StreamedRows {
   std::size_t scale_pitch = 0;             // bytes from one row's scales to the next one's
 };
 
-/// out[r] += sum over k < n of a[k] * w(r, k) for r < rows, where w is the decoded element. Goes
-/// from row 0 on and returns how many rows it has done: it stops before values that the plain order
-/// has to take (NaN, infinities, subnormals on the way, scales out of the common range), and before
-/// rows that do not fill a vector.
-using StreamedProduct = std::size_t (*)(const float* a, std::size_t n, const StreamedRows& weights,
-                                        std::size_t rows, float* out);
+/// The product of one vector of n activations with rows of n weights.
+struct StreamedProduct {
+  /// Bytes that hold n activations as prepare() arranges them, from a cache line's start on.
+  static constexpr std::size_t prepared_bytes(std::size_t n) { return 64 + n * sizeof(float); }
 
-/// The product for rows of `n` weights in blocks of `blen`, decoded to `sram`; null where the
+  /// Arranges activations once for all tiles they meet.
+  void (*prepare)(const float* a, std::size_t n, void* prepared) = nullptr;
+
+  /// out[r] += sum over k < n of a[k] * w(r, k) for r < rows, where w is the decoded element. Goes
+  /// from row 0 on and returns how many rows it has done: it stops before values that the plain
+  /// order has to take (NaN, infinities, subnormals on the way, scales out of the common range),
+  /// and before rows that do not fill a vector.
+  std::size_t (*product)(const void* prepared, std::size_t n, const StreamedRows& weights,
+                         std::size_t rows, float* out) = nullptr;
+
+  explicit operator bool() const { return product != nullptr; }
+};
+
+/// The product for rows of `n` weights in blocks of `blen`, decoded to `sram`; none where the
 /// target has none.
 StreamedProduct streamed_product(DataType hbm, ElementType sram, std::size_t n, std::size_t blen,
                                  SimdTarget target = simd_target());

@@ -21,6 +21,11 @@ namespace {
 constexpr std::size_t kBlen = 4;
 constexpr std::size_t kRows = 48;
 
+// Prepared activations begin on a cache line.
+struct alignas(64) Line {
+  std::uint8_t bytes[64];
+};
+
 // Rows of weights with room between them, and a vector for them.
 struct Weights {
   Weights(DataType hbm, std::size_t width) : type(hbm), n(width) {
@@ -84,7 +89,10 @@ std::size_t rows_that_agree(const Weights& weights, const std::vector<float>& a,
   const std::vector<float> start(kRows, 0.75F);
   std::vector<float> out = start;
   const StreamedProduct product = streamed_product(weights.type, sram, weights.n, kBlen, target);
-  const std::size_t done = product(a.data(), weights.n, weights.rows(), kRows, out.data());
+  std::vector<Line> prepared(StreamedProduct::prepared_bytes(weights.n) / sizeof(Line));
+  product.prepare(a.data(), weights.n, prepared.data());
+  const std::size_t done =
+      product.product(prepared.data(), weights.n, weights.rows(), kRows, out.data());
   const auto expected = weights.reference(a, sram, start);
   for (std::size_t r = 0; r < kRows; ++r) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(out[r]),
@@ -97,7 +105,7 @@ std::size_t rows_that_agree(const Weights& weights, const std::vector<float>& a,
 std::vector<SimdTarget> targets_with(DataType type) {
   std::vector<SimdTarget> targets;
   for (const SimdTarget target : supported_simd_targets()) {
-    if (streamed_product(type, kBf16, 64, kBlen, target) != nullptr) targets.push_back(target);
+    if (streamed_product(type, kBf16, 64, kBlen, target)) targets.push_back(target);
   }
   return targets;
 }
@@ -217,10 +225,10 @@ TEST_F(E4m3, ActivationsFarApartAreRight) {
 TEST(StreamedProduct, ThereIsNoneForOtherShapes) {
   const DataType mxfp8 = *DataType::parse("mxfp8_e4m3");
   for (const SimdTarget target : supported_simd_targets()) {
-    EXPECT_EQ(streamed_product(mxfp8, kBf16, 60, 4, target), nullptr);
-    EXPECT_EQ(streamed_product(mxfp8, kBf16, 64, 8, target), nullptr);
-    EXPECT_EQ(streamed_product(mxfp8, kFp16, 64, 4, target), nullptr);
-    EXPECT_EQ(streamed_product(*DataType::parse("mxint8"), kBf16, 64, 4, target), nullptr);
+    EXPECT_FALSE(streamed_product(mxfp8, kBf16, 60, 4, target));
+    EXPECT_FALSE(streamed_product(mxfp8, kBf16, 64, 8, target));
+    EXPECT_FALSE(streamed_product(mxfp8, kFp16, 64, 4, target));
+    EXPECT_FALSE(streamed_product(*DataType::parse("mxint8"), kBf16, 64, 4, target));
   }
 }
 

@@ -34,6 +34,22 @@ DeferredProducts::Span DeferredProducts::source(std::uint64_t rows, std::size_t 
   return {rows, rows + (count - 1) * std::uint64_t{program_.vlen} + program_.mlen};
 }
 
+const void* DeferredProducts::ArrangedRows::at(std::uint64_t rows, const PreparedProgram& program,
+                                               const Machine& machine) {
+  const std::size_t lines = StreamedProduct::prepared_bytes(program.mlen) / sizeof(CacheLine);
+  if (arranged_.empty()) arranged_.resize(kMost * lines);
+  std::uint16_t& newest = newest_[program.mlen_divisor.quotient(rows) % newest_.size()];
+  if (newest >= count_ || rows_[newest] != rows) {
+    newest = static_cast<std::uint16_t>(count_++);
+    rows_[newest] = rows;
+    auto* values =
+        static_cast<float*>(thread_scratch<ActivationScratch>(program.mlen * sizeof(float)));
+    program.vector->to_f32(machine.vram.data() + rows * program.vector_bytes, values, program.mlen);
+    program.streamed_weights.prepare(values, program.mlen, &arranged_[newest * lines]);
+  }
+  return &arranged_[newest * lines];
+}
+
 // ------------------------------------------------------------ noting
 
 // A chain begins with a clear array, and goes on where its beginning was noted.
@@ -65,6 +81,10 @@ bool DeferredProducts::takes_row(std::uint64_t rows, bool array_is_clear) {
     if (in_chain()) return false;
     split_group();
   }
+  if (arranged_.full()) {
+    if (in_chain()) return false;
+    finish();
+  }
   return takes(source(rows, 1), array_is_clear);
 }
 
@@ -72,7 +92,9 @@ void DeferredProducts::add_row(std::uint64_t rows, std::uint64_t place,
                                const TileWeights& weights) {
   if (kind_ == Kind::None) first_term_ = terms_.size();
   kind_ = Kind::Row;
-  add({.rows = rows, .place = place, .weights = weights}, 1);
+  Term term{.rows = rows, .place = place, .weights = weights};
+  if (weights.columns == nullptr) term.arranged = arranged_.at(rows, program_, machine_);
+  add(term, 1);
 }
 
 bool DeferredProducts::takes_block(const BlockProduct& product, bool array_is_clear) {
@@ -213,6 +235,7 @@ void DeferredProducts::finish() {
   pending_ = offered_ = false;
   terms_.clear();
   groups_.clear();
+  arranged_.clear();
   first_term_ = next_ = last_ = 0;
   work_ = 0;
   sources_ = targets_ = {};
@@ -244,29 +267,40 @@ void DeferredProducts::compute(const Group& group) const {
                               group.columns);
 }
 
+// `rows` windows of a term as f32.
+DeferredProducts::Activations DeferredProducts::activations(const Term& term,
+                                                            std::size_t rows) const {
+  const auto& p = program_;
+  const std::uint8_t* lanes = machine_.vram.data() + term.rows * p.vector_bytes;
+  if (p.vector_format == kFp32) return {reinterpret_cast<const float*>(lanes), p.vlen};
+  auto* values =
+      static_cast<float*>(thread_scratch<ActivationScratch>(rows * p.mlen * sizeof(float)));
+  for (std::size_t r = 0; r < rows; ++r)
+    p.vector->to_f32(lanes + r * p.vlen * p.vector_bytes, values + r * p.mlen, p.mlen);
+  return {values, p.mlen};
+}
+
 // out[rows][columns] += the term's rows times its columns from `column` on.
 void DeferredProducts::multiply(const Term& term, std::uint32_t column, std::size_t rows,
                                 std::size_t columns, float* out) const {
-  const auto& p = program_;
-  const std::uint8_t* lanes = machine_.vram.data() + term.rows * p.vector_bytes;
-  const float* a = reinterpret_cast<const float*>(lanes);
-  std::size_t a_stride = p.vlen;
-  if (p.vector_format != kFp32) {
-    auto* values =
-        static_cast<float*>(thread_scratch<ActivationScratch>(rows * p.mlen * sizeof(float)));
-    for (std::size_t r = 0; r < rows; ++r)
-      p.vector->to_f32(lanes + r * p.vlen * p.vector_bytes, values + r * p.mlen, p.mlen);
-    a = values;
-    a_stride = p.mlen;
-  }
   const TileWeights& weights = term.weights;
-  if (weights.columns != nullptr) {
-    const ProductShape shape{rows, columns, p.mlen, p.blen, weights.finite};
-    return p.matrix->product(shape, a, a_stride, weights.columns + column * p.matrix_bytes, p.mlen,
-                             out, columns);
-  }
-  const std::size_t done = p.streamed_weights(a, p.mlen, weights.bytes, columns, out);
-  if (done == columns) return;
+  if (weights.columns == nullptr) return multiply_bytes(term, columns, out);
+  const Activations a = activations(term, rows);
+  const ProductShape shape{rows, columns, program_.mlen, program_.blen, weights.finite};
+  program_.matrix->product(shape, a.values, a.stride,
+                           weights.columns + column * program_.matrix_bytes, program_.mlen, out,
+                           columns);
+}
+
+// The same for the one row and all columns of M_TMV: the bytes as they lie, and the tile's rows
+// that cannot be taken so decoded.
+void DeferredProducts::multiply_bytes(const Term& term, std::size_t columns, float* out) const {
+  const auto& p = program_;
+  const TileWeights& weights = term.weights;
+  const std::size_t done =
+      p.streamed_weights.product(term.arranged, p.mlen, weights.bytes, columns, out);
+  if (done == columns) [[likely]]
+    return;
   const std::size_t row_bytes = p.mlen * p.matrix_bytes;
   auto* tile = static_cast<std::uint8_t*>(thread_scratch<DecodedTileScratch>(row_bytes * columns));
   for (std::size_t row = done; row < columns; ++row) {
@@ -275,8 +309,9 @@ void DeferredProducts::multiply(const Term& term, std::uint32_t column, std::siz
                           tile + row * row_bytes);
   }
   const ProductShape rest{1, columns - done, p.mlen, p.blen};
-  p.matrix->product_transposed(rest, a, p.mlen, tile + done * row_bytes, p.mlen, out + done,
-                               p.mlen);
+  const Activations a = activations(term, 1);
+  p.matrix->product_transposed(rest, a.values, a.stride, tile + done * row_bytes, p.mlen,
+                               out + done, p.mlen);
 }
 
 }  // namespace plena

@@ -86,6 +86,7 @@ class DeferredProducts {
     std::uint32_t column = 0;  // of the tile, where the product begins
     bool transposed = false;
     TileWeights weights;
+    const void* arranged = nullptr;  // the rows, for weights that are bytes
   };
   // One chain of terms, or as many as there are column blocks: rows x columns of sums.
   struct Group {
@@ -107,6 +108,27 @@ class DeferredProducts {
   };
   enum class Kind : std::uint8_t { None, Row, Block };
 
+  // Activations of M_TMV as StreamedProduct::prepare() arranges them: programs multiply the same
+  // few rows with every tile of a matrix. What terms refer to stays in place.
+  class ArrangedRows {
+   public:
+    [[nodiscard]] bool full() const { return count_ == kMost; }
+    void clear() { count_ = 0; }
+    /// Of the MLEN lanes of Vector SRAM from element `rows` on.
+    const void* at(std::uint64_t rows, const PreparedProgram& program, const Machine& machine);
+
+   private:
+    static constexpr std::size_t kMost = 256;
+    struct alignas(64) CacheLine {
+      std::byte bytes[64];
+    };
+
+    std::size_t count_ = 0;
+    std::array<std::uint64_t, kMost> rows_{};
+    std::array<std::uint16_t, 64> newest_{};  // by place of the row
+    std::vector<CacheLine> arranged_;         // [kMost][lines of one]
+  };
+
   [[nodiscard]] Span source(std::uint64_t rows, std::size_t count) const;
   [[nodiscard]] bool in_chain() const {
     return kind_ == Kind::Row || (kind_ == Kind::Block && (blocks_ == 0 || next_ != first_term_));
@@ -120,6 +142,12 @@ class DeferredProducts {
   void compute(const Group& group) const;
   void multiply(const Term& term, std::uint32_t column, std::size_t rows, std::size_t columns,
                 float* out) const;
+  void multiply_bytes(const Term& term, std::size_t columns, float* out) const;
+  struct Activations {
+    const float* values;
+    std::size_t stride;
+  };
+  [[nodiscard]] Activations activations(const Term& term, std::size_t rows) const;
   void offer();
 
   Machine& machine_;
@@ -130,6 +158,7 @@ class DeferredProducts {
   bool offered_ = false;  // the workers have begun
   std::vector<Term> terms_;
   std::vector<Group> groups_;
+  ArrangedRows arranged_;
   std::uint64_t work_ = 0;  // multiply-adds of the groups
   Span sources_;            // of all terms
   Span targets_;            // of the groups

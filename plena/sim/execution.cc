@@ -72,7 +72,7 @@ Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& opt
   // reads it as they please.
   const bool hidden = observer == nullptr && !p.dialect.any_switch();
   defers = hidden && options.fuse && p.mlen <= kMostDeferred;
-  streams = hidden && options.fuse && p.streamed_weights != nullptr;
+  streams = hidden && options.fuse && p.streamed_weights;
   if (hidden && (streams || tile_cache != nullptr)) {
     shown.resize(std::min<std::uint64_t>(p.mram_elements / p.tile_elements, kMostShown));
   }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "plena/numerics/scratch.h"
 #include "plena/sim/prepared.h"
 
 namespace plena {
@@ -283,12 +284,16 @@ bool block_write_out(Execution& x, const Prepared& i) {
 
 // ------------------------------------------------------------ M_MV, M_TMV
 
+struct ArrangedScratch {};
+
 // M_TMV of a tile whose bytes are in HBM; false where none of it was taken from there.
 bool streamed_row_product(Execution& x, const float* a, std::uint64_t address, float* out) {
   const auto& p = x.program;
   const StreamedTile* tile = x.mram_bytes(address);
   if (tile == nullptr) return false;
-  const std::size_t done = p.streamed_weights(a, p.mlen, tile->rows, p.mlen, out);
+  void* arranged = thread_scratch<ArrangedScratch>(StreamedProduct::prepared_bytes(p.mlen));
+  p.streamed_weights.prepare(a, p.mlen, arranged);
+  const std::size_t done = p.streamed_weights.product(arranged, p.mlen, tile->rows, p.mlen, out);
   if (done == p.mlen) return true;
   const ProductShape rest{1, p.mlen - done, p.mlen, p.blen};
   p.matrix->product_transposed(rest, a, p.mlen, x.mram(address + done * p.mlen), p.mlen, out + done,
