@@ -66,14 +66,25 @@ void DeferredProducts::add(const Term& term, std::size_t rows) {
   if (terms_.capacity() == 0) {  // other threads read them while they grow
     terms_.reserve(kMostTerms);
     groups_.reserve(kMostGroups);
+    expected_.reserve(kMostTerms);
   }
-  terms_.push_back(term);
+  append(term);
   if (term.weights.columns != nullptr) {  // else it reads HBM, which only instructions write
     if (term.place >= referred_.size()) referred_.resize(term.place + 1, false);
     referred_[term.place] = true;
   }
   sources_.join(source(term.rows, rows));
   pending_ = true;
+}
+
+void DeferredProducts::append(const Term& term) {
+  terms_.push_back(term);
+  const std::uint64_t pitch = term.transposed ? program_.mlen : 1;
+  const std::uint64_t next =
+      term.place * program_.tile_elements + (term.column + program_.blen) * pitch;
+  expected_.push_back({static_cast<std::uint32_t>(term.rows), static_cast<std::uint32_t>(next),
+                       static_cast<std::uint32_t>(program_.blen * pitch), term.transposed});
+  last_column_ = std::max(last_column_, term.column);
 }
 
 bool DeferredProducts::takes_row(std::uint64_t rows, bool array_is_clear) {
@@ -115,7 +126,7 @@ void DeferredProducts::add_block(const BlockProduct& product, const TileWeights&
   if (kind_ == Kind::None) {
     kind_ = Kind::Block;
     first_term_ = next_ = last_ = terms_.size();
-    blocks_ = done_columns_ = 0;
+    blocks_ = done_columns_ = last_column_ = 0;
   }
   add({product.rows, product.place, product.column, product.transposed, weights}, program_.blen);
 }
@@ -142,8 +153,7 @@ bool DeferredProducts::write_out_block(std::uint64_t address, std::uint64_t stri
   if (blocks_ != 0) {
     if (next_ == last_ && address == address_ + done_columns_ && stride == stride_) {
       ++blocks_;
-      done_columns_ += program_.blen;
-      next_ = first_term_;
+      await_next_block();
       return true;
     }
     if (terms_.size() + (next_ - first_term_) >= kMostTerms || groups_.size() + 2 >= kMostGroups) {
@@ -161,10 +171,15 @@ bool DeferredProducts::write_out_block(std::uint64_t address, std::uint64_t stri
   address_ = address;
   stride_ = stride;
   blocks_ = 1;
-  done_columns_ = program_.blen;
-  next_ = first_term_;
-  last_ = terms_.size();
+  await_next_block();
   return true;
+}
+
+// A column block has been written out. The tile may have another one.
+void DeferredProducts::await_next_block() {
+  done_columns_ += program_.blen;
+  next_ = first_term_;
+  last_ = last_column_ + done_columns_ < program_.mlen ? terms_.size() : first_term_;
 }
 
 // Ends the growing group; a chain that has begun differently from the ones before becomes the next
@@ -180,7 +195,7 @@ void DeferredProducts::split_group() {
   for (std::size_t i = 0; i < begun; ++i) {
     Term term = terms_[from + i];
     term.column += column;
-    terms_.push_back(term);
+    append(term);
   }
   next_ = last_ = terms_.size();
   pending_ = true;
@@ -203,7 +218,7 @@ void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
     pass_by_[terms_[first_term_].place % pass_by_.size()] = kPassBy;
   kind_ = Kind::None;
   first_term_ = next_ = last_ = terms_.size();
-  blocks_ = done_columns_ = 0;
+  blocks_ = done_columns_ = last_column_ = 0;
   offer();
 }
 
@@ -234,6 +249,7 @@ void DeferredProducts::finish() {
   }
   pending_ = offered_ = false;
   terms_.clear();
+  expected_.clear();
   groups_.clear();
   arranged_.clear();
   first_term_ = next_ = last_ = 0;

@@ -58,13 +58,14 @@ class DeferredProducts {
 
   // ---- chains of M_MM and M_TMM
 
-  /// Notes a product that is what the column block before foretells; false where it is not.
-  bool goes_on(const BlockProduct& product) {
+  /// Notes M_MM or M_TMM of these addresses, as they are in registers, where the column block
+  /// before foretells it; false where it does not. What is foretold breaks no rule.
+  bool goes_on(std::uint32_t rows, std::uint32_t matrix, bool transposed) {
     if (next_ == last_) return false;
-    const Term& term = terms_[next_];
-    if (term.rows != product.rows || term.place != product.place ||
-        term.column + done_columns_ != product.column || term.transposed != product.transposed)
+    Expected& expected = expected_[next_];
+    if (expected.rows != rows || expected.matrix != matrix || expected.transposed != transposed)
       return false;
+    expected.matrix += expected.step;
     ++next_;
     return true;
   }
@@ -87,6 +88,12 @@ class DeferredProducts {
     bool transposed = false;
     TileWeights weights;
     const void* arranged = nullptr;  // the rows, for weights that are bytes
+  };
+  // What the next column block does with a term.
+  struct Expected {
+    std::uint32_t rows = 0, matrix = 0;  // addresses
+    std::uint32_t step = 0;              // of `matrix` from block to block
+    bool transposed = false;
   };
   // One chain of terms, or as many as there are column blocks: rows x columns of sums.
   struct Group {
@@ -135,6 +142,8 @@ class DeferredProducts {
   }
   [[nodiscard]] bool takes(const Span& source, bool array_is_clear);
   void add(const Term& term, std::size_t rows);
+  void append(const Term& term);
+  void await_next_block();
   [[nodiscard]] bool may_write(const Span& target);
   void split_group();
   void close_group(std::size_t rows, std::size_t columns);
@@ -157,6 +166,7 @@ class DeferredProducts {
   bool pending_ = false;
   bool offered_ = false;  // the workers have begun
   std::vector<Term> terms_;
+  std::vector<Expected> expected_;  // of each term
   std::vector<Group> groups_;
   ArrangedRows arranged_;
   std::uint64_t work_ = 0;  // multiply-adds of the groups
@@ -169,6 +179,7 @@ class DeferredProducts {
   std::size_t next_ = 0, last_ = 0;  // what goes_on() expects, until last_
   std::uint32_t blocks_ = 0;         // chains that were written out
   std::uint32_t done_columns_ = 0;   // BLEN times as many
+  std::uint32_t last_column_ = 0;    // the first column of the term that begins farthest right
   std::uint64_t address_ = 0, stride_ = 0;
 
   std::vector<bool> referred_;  // places of Matrix SRAM that terms read

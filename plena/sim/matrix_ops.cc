@@ -223,7 +223,6 @@ bool defer_block(Execution& x, std::uint64_t vector_address, std::uint64_t matri
   const std::uint64_t column = kTransposed ? p.mlen_divisor.quotient(offset) : offset;
   const BlockProduct product{vector_address, p.tile_divisor.quotient(matrix_address),
                              static_cast<std::uint32_t>(column), kTransposed};
-  if (x.deferred.goes_on(product)) return true;
   const bool clear = x.machine.array.shape == ArrayShape::Clear;
   if (!x.deferred.takes_block(product, clear)) return false;
   x.deferred.add_block(product, tile_weights<kTransposed>(x, product.place));
@@ -233,8 +232,12 @@ bool defer_block(Execution& x, std::uint64_t vector_address, std::uint64_t matri
 template <bool kTransposed>
 bool block_product(Execution& x, const Prepared& i) {
   const auto& p = x.program;
-  const std::uint64_t vector_address = x.gp(kTransposed ? i.rs1 : i.rs2);
-  const std::uint64_t matrix_address = x.gp(kTransposed ? i.rs2 : i.rs1);
+  const std::uint32_t vector_address = x.gp(kTransposed ? i.rs1 : i.rs2);
+  const std::uint32_t matrix_address = x.gp(kTransposed ? i.rs2 : i.rs1);
+  if (x.deferred.goes_on(vector_address, matrix_address, kTransposed)) {
+    x.machine.array.shape = ArrayShape::Block;
+    return true;
+  }
   x.require_windows(vector_address, p.blen, kTransposed ? "gp<rs1>" : "gp<rs2>");
   if constexpr (kTransposed) {
     row_offset(x, matrix_address, p.blen_divisor, "BLEN", "gp<rs2>");
