@@ -493,55 +493,6 @@ bool Channel<S>::try_refresh(std::size_t index, ShortTick tick) {
 }
 
 template <class S>
-void Channel<S>::save_rest(BankSet banks, bool only_banks, Tick at, std::uint32_t row_base,
-                           std::vector<std::int32_t>& state) const {
-  const auto from = static_cast<ShortTick>(at - origin_);
-  if (!only_banks) {
-    const std::uint32_t most = std::max(policy_.turns.reads_at_least, policy_.turns.drain_at_most);
-    state.push_back(
-        static_cast<std::int32_t>(2 * std::min(served_in_turn_, most) + (draining_ ? 1 : 0)));
-    state.push_back(static_cast<std::int32_t>(write_banks_));
-    state.push_back(static_cast<std::int32_t>(write_banks_ >> 32));
-    device_.save_shared(from, state);
-  }
-  device_.save(banks, from, row_base, state);
-}
-
-template <class S>
-const std::int32_t* Channel<S>::load_rest(BankSet banks, Tick at, std::uint32_t row_base,
-                                          const std::int32_t* state) {
-  advance_to(at);
-  forget_wakes();
-  draining_ = (*state & 1) != 0;
-  served_in_turn_ = static_cast<std::uint32_t>(*state++) / 2;
-  write_banks_ = static_cast<std::uint32_t>(*state++);
-  write_banks_ |= BankSet{static_cast<std::uint32_t>(*state++)} << 32;
-  return device_.load(banks, now_, row_base, device_.load_shared(now_, state));
-}
-
-template <class S>
-const std::int32_t* Channel<S>::load_refreshed(Tick at, Tick due, std::uint32_t row_base,
-                                               const std::int32_t* state) {
-  refresh_due_ = kShortNever;  // what they did is in the state
-  state = load_rest(S::kAllBanks, at, row_base, state);
-  refresh_due_ = static_cast<ShortTick>(due - origin_);
-  return device_.load_refresh(now_, state);
-}
-
-template <class S>
-void Channel<S>::take_rest(const Channel& other, bool refreshes) {
-  draining_ = other.draining_;
-  served_in_turn_ = other.served_in_turn_;
-  now_ = other.now_;
-  origin_ = other.origin_;
-  write_banks_ = other.write_banks_;
-  device_ = other.device_;
-  unfinished_ = 0;
-  forget_wakes();
-  refresh_due_ = refreshes ? other.refresh_due_ : kShortNever;
-}
-
-template <class S>
 void Channel<S>::append_to_log(Command command, unsigned bank, ShortTick tick, std::uint32_t row,
                                std::uint8_t column) {
   log_->push_back({.tick = origin_ + tick,

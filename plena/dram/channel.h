@@ -124,8 +124,6 @@ class Channel {
   /// Accepted requests without a completion yet.
   [[nodiscard]] std::uint64_t unfinished() const { return unfinished_; }
 
-  // Channels at rest, so that what a run of requests does to one can be done to another at once.
-
   /// No request is left, and nothing will change but by new requests and refreshes.
   [[nodiscard]] bool at_rest() const {
     return unfinished_ == 0 && refreshes_.empty() && mode_check_ == kShortNever;
@@ -134,26 +132,20 @@ class Channel {
   [[nodiscard]] Tick refresh_due() const {
     return refresh_due_ == kShortNever ? kNever : origin_ + refresh_due_;
   }
-  /// Appends what decides how requests for some banks fare from tick `at` on, up to the next
-  /// refresh; rows relative to `row_base`. Where `only_banks`, the banks' own state alone. At rest,
-  /// and `at` is not before now().
-  void save_rest(BankSet banks, bool only_banks, Tick at, std::uint32_t row_base,
-                 std::vector<std::int32_t>& state) const;
-  /// Appends what else decides how refreshes of all banks fare, and what they leave behind.
-  void save_refresh(Tick at, std::vector<std::int32_t>& state) const {
-    device_.save_refresh(static_cast<ShortTick>(at - origin_), state);
+  /// Appends the whole state (channel_state.h). now() is not before the tick ahead of the moment,
+  /// and refreshes are of all banks or none.
+  void save(const StateMoment& moment, RowNames& rows, const NameRequest& name,
+            StateWords& words) const;
+  /// Goes on from a saved state, statistics and log apart. Completions have been taken.
+  void load(const StateMoment& moment, const std::uint32_t* open_rows, const FindRequest& find,
+            StateReader& words);
+  /// From then on what was sent holds nothing up.
+  [[nodiscard]] Tick settled() const { return origin_ + device_.settled(); }
+  /// The open rows, by bank; kNoRow: closed.
+  void copy_open_rows(std::uint32_t* rows) const {
+    for (unsigned bank = 0; bank < S::kBanks; ++bank)
+      rows[bank] = device_.is_open(bank) ? device_.open_row(bank) : kNoRow;
   }
-  /// Goes on to tick `at`, before the next refresh, and to a saved state; returns the word behind
-  /// it. At rest.
-  const std::int32_t* load_rest(BankSet banks, Tick at, std::uint32_t row_base,
-                                const std::int32_t* state);
-  /// The same for all banks, with refreshes of all banks on the way, of which the next one falls
-  /// due at `due`.
-  const std::int32_t* load_refreshed(Tick at, Tick due, std::uint32_t row_base,
-                                     const std::int32_t* state);
-  /// Takes the place of a channel of the same settings at rest, its statistics and log apart, and
-  /// unless `refreshes` its refreshes: none will come.
-  void take_rest(const Channel& other, bool refreshes);
 
   /// Since the last clear_completions(), in the order their last commands were sent.
   [[nodiscard]] std::span<const Completion> completions() const { return completions_.all(); }
@@ -179,7 +171,6 @@ class Channel {
   [[nodiscard]] ShortTick next_wake() const {
     return std::min(std::min(column_wake_, row_wake_), std::min(refresh_due_, mode_check_));
   }
-  void forget_wakes() { column_wake_ = row_wake_ = mode_check_ = kShortNever; }
   void advance_far(Tick tick);
   void shift_origin();
 
@@ -223,6 +214,14 @@ class Channel {
   bool send_refresh(ShortTick tick);
   bool try_refresh(std::size_t index, ShortTick tick);
   [[nodiscard]] bool stopped() const { return stopped_banks_ == ~BankSet{0}; }
+
+  // States.
+  void save_turns(ShortTick at, StateWords& words) const;
+  void load_turns(ShortTick at, StateReader& words);
+  void save_requests(ShortTick at, RowNames& rows, const NameRequest& name,
+                     StateWords& words) const;
+  void load_queues(ShortTick at, const FindRequest& find, StateReader& words);
+  void load_activated(ShortTick at, const FindRequest& find, StateReader& words);
 
   // Reading or writing.
   [[nodiscard]] bool serves_writes(unsigned bank) const { return (write_banks_ & only(bank)) != 0; }

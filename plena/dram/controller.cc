@@ -101,60 +101,36 @@ Tick Controller::now() const {
   return now;
 }
 
-void Controller::save_rest(std::span<const BankSet> banks, std::span<const BankSet> known, Tick at,
-                           std::uint32_t row_base, std::vector<std::int32_t>& state) const {
-  std::size_t i = 0;
-  for_each_hbm_channel([&](const auto& channel) {
-    const BankSet before = known.empty() ? 0 : known[i];
-    const BankSet more = banks[i++] & ~before;
-    if (more != 0) channel.save_rest(more, before != 0, at, row_base, state);
-  });
-}
-
-void Controller::save_refresh(std::span<const BankSet> known, Tick at,
-                              std::vector<std::int32_t>& state) const {
-  std::size_t i = 0;
-  for_each_hbm_channel([&](const auto& channel) {
-    if (known[i++] == 0) channel.save_rest(0, false, at, 0, state);
-    channel.save_refresh(at, state);
-  });
-}
-
-void Controller::load_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
-                           std::span<const std::int32_t> state) {
-  const std::int32_t* word = state.data();
-  std::size_t i = 0;
-  for_each_hbm_channel([&](auto& channel) {
-    if (banks[i] != 0) word = channel.load_rest(banks[i], at, row_base, word);
-    ++i;
-  });
-}
-
-void Controller::save_refreshed(Tick at, std::uint32_t row_base,
-                                std::vector<std::int32_t>& state) const {
-  for_each_hbm_channel([&]<class S>(const Channel<S>& channel) {
-    channel.save_rest(S::kAllBanks, false, at, row_base, state);
-    channel.save_refresh(at, state);
-  });
-}
-
-void Controller::load_refreshed(Tick at, Tick due, std::uint32_t row_base,
-                                std::span<const std::int32_t> state) {
-  const std::int32_t* word = state.data();
+Tick Controller::settled() const {
+  Tick settled = 0;
   for_each_hbm_channel(
-      [&](auto& channel) { word = channel.load_refreshed(at, due, row_base, word); });
+      [&](const auto& channel) { settled = std::max(settled, channel.settled()); });
+  return settled;
 }
 
-void Controller::take_rest(const Controller& other, bool refreshes) {
-  std::visit(
-      [&]<class C>(std::vector<C>& channels) {
-        if constexpr (!std::is_same_v<C, IdealMemory>) {
-          const auto& others = std::get<std::vector<C>>(other.channels_);
-          for (std::size_t i = 0; i < channels.size(); ++i)
-            channels[i].take_rest(others[i], refreshes);
-        }
-      },
-      channels_);
+void Controller::save(const StateMoment& moment, std::vector<RowNames>& names,
+                      const NameRequest& name, StateWords& words) const {
+  std::size_t number = 0;
+  for_each_hbm_channel(
+      [&](const auto& channel) { channel.save(moment, names[number++], name, words); });
+}
+
+void Controller::load(const StateMoment& moment, const std::vector<std::uint32_t>& open_rows,
+                      const FindRequest& find, StateReader& words) {
+  const std::uint32_t* of_channel = open_rows.data();
+  for_each_hbm_channel([&](auto& channel) {
+    channel.load(moment, of_channel, find, words);
+    of_channel += kMaxBanks;
+  });
+}
+
+void Controller::copy_open_rows(std::vector<std::uint32_t>& rows) const {
+  rows.assign(std::size_t{settings_.channels} * kMaxBanks, kNoRow);
+  std::uint32_t* of_channel = rows.data();
+  for_each_hbm_channel([&](const auto& channel) {
+    channel.copy_open_rows(of_channel);
+    of_channel += kMaxBanks;
+  });
 }
 
 ActivityCounts Controller::activity() const {

@@ -87,33 +87,33 @@ class Controller {
     });
   }
 
-  // A memory at rest, so that what a run of requests does to one can be done to another at once.
-  // The ideal memory never rests. Sets of banks are given by channel; a channel without one is left
-  // alone.
+  // A memory's whole state, so that what a run of requests does to one can be done to another at
+  // once. The ideal memory has none.
 
   [[nodiscard]] BurstPlace place(std::uint64_t address) const { return map_.place(address); }
-  /// Bytes from a burst to the one in its place of the next row.
+  /// Bytes from a burst to the one in its place of the next row, where neighbouring bytes share a
+  /// channel only within a row.
   [[nodiscard]] std::uint64_t row_period() const { return map_.row_period(); }
-  /// Every channel is at rest (channel.h).
+  /// Whether states can be saved: there are banks, refreshed all at once or not at all.
+  [[nodiscard]] bool has_states() const {
+    return !settings_.preset.ideal && settings_.refresh != RefreshMode::PerBank &&
+           std::uint64_t{settings_.interleave_bytes} * settings_.channels <= map_.row_period();
+  }
+  /// No request is left in any channel (channel.h).
   [[nodiscard]] bool at_rest() const;
   /// When the first refresh falls due; kNever if none ever does.
   [[nodiscard]] Tick refresh_due() const;
   /// The latest tick a channel has come to.
   [[nodiscard]] Tick now() const;
-  /// Channels and banks that are among `known` are left out.
-  void save_rest(std::span<const BankSet> banks, std::span<const BankSet> known, Tick at,
-                 std::uint32_t row_base, std::vector<std::int32_t>& state) const;
-  /// Of every channel what refreshes of all banks look at, and unless it is among `known` what its
-  /// banks share.
-  void save_refresh(std::span<const BankSet> known, Tick at,
-                    std::vector<std::int32_t>& state) const;
-  void load_rest(std::span<const BankSet> banks, Tick at, std::uint32_t row_base,
-                 std::span<const std::int32_t> state);
-  /// A memory that has refreshed all banks: the state of all channels and banks.
-  void save_refreshed(Tick at, std::uint32_t row_base, std::vector<std::int32_t>& state) const;
-  void load_refreshed(Tick at, Tick due, std::uint32_t row_base,
-                      std::span<const std::int32_t> state);
-  void take_rest(const Controller& other, bool refreshes);
+  /// From then on what was sent holds nothing up.
+  [[nodiscard]] Tick settled() const;
+  /// Appends the state of every channel (channel_state.h); `names` by channel, empty so far.
+  void save(const StateMoment& moment, std::vector<RowNames>& names, const NameRequest& name,
+            StateWords& words) const;
+  /// Open rows by kMaxBanks * channel + bank; kNoRow: closed.
+  void copy_open_rows(std::vector<std::uint32_t>& rows) const;
+  void load(const StateMoment& moment, const std::vector<std::uint32_t>& open_rows,
+            const FindRequest& find, StateReader& words);
   /// Adds up what all channels have counted, the latencies apart.
   [[nodiscard]] ActivityCounts activity() const;
 

@@ -62,102 +62,101 @@ void DeviceTiming<S>::visit_shared(Device& device, Visit&& visit) {
   visit(device.row_bus_free_);
   for (auto& ticks : device.column_ready_)
     for (auto& tick : ticks) visit(tick);
-  for (auto* ticks :
-       {&device.activate_ready_, &device.precharge_ready_, &device.refresh_bank_ready_})
+  for (auto* ticks : {&device.activate_ready_, &device.precharge_ready_,
+                      &device.precharge_all_ready_, &device.refresh_bank_ready_})
     for (auto& tick : *ticks) visit(tick);
+}
+
+template <class S>
+void DeviceTiming<S>::save(ShortTick at, RowNames& rows, StateWords& words) const {
+  save_shared(at, words);
+  save_banks(at, rows, words);
+}
+
+template <class S>
+void DeviceTiming<S>::load(ShortTick at, const std::uint32_t* open_rows, StateReader& words) {
+  load_shared(at, words);
+  load_banks(at, open_rows, words);
 }
 
 // One word where everything lies so far back that it holds nothing up any more.
 template <class S>
-void DeviceTiming<S>::save_shared(ShortTick at, std::vector<std::int32_t>& state) const {
-  const std::size_t begin = state.size();
+void DeviceTiming<S>::save_shared(ShortTick at, StateWords& words) const {
+  const std::size_t begin = words.size();
   bool busy = false;
-  state.push_back(1);
+  append_word(words, 1);
   visit_shared(*this, [&](ShortTick tick) {
-    state.push_back(std::max(tick - at, 0));
+    append_word(words, std::max(tick - at, 0));
     busy |= tick > at;
   });
   for (unsigned pseudo_channel = 0; pseudo_channel < kPseudoChannels; ++pseudo_channel) {
     for (const ShortTick tick : last_activates_[pseudo_channel]) {
-      state.push_back(std::max(tick - at, -activate_reach()));
+      append_word(words, std::max(tick - at, -activate_reach()));
       busy |= tick > at - activate_reach();
     }
     const bool holds = last_activated_group_ready(pseudo_channel) > at;
-    state.push_back(holds ? static_cast<std::int32_t>(last_activated_group_[pseudo_channel]) : 0);
+    append_word(words,
+                holds ? static_cast<std::int32_t>(last_activated_group_[pseudo_channel]) : 0);
   }
   if (busy) return;
-  state.resize(begin);
-  state.push_back(0);
+  words.resize(begin);
+  append_word(words, 0);
 }
 
 template <class S>
-const std::int32_t* DeviceTiming<S>::load_shared(ShortTick at, const std::int32_t* state) {
-  if (*state++ == 0) return state;
-  visit_shared(*this, [&](ShortTick& tick) { tick = at + *state++; });
+void DeviceTiming<S>::load_shared(ShortTick at, StateReader& words) {
+  const bool busy = words.next() != 0;
+  visit_shared(*this, [&](ShortTick& tick) { tick = busy ? at + words.next() : kShortLongAgo; });
   for (unsigned pseudo_channel = 0; pseudo_channel < kPseudoChannels; ++pseudo_channel) {
-    for (ShortTick& tick : last_activates_[pseudo_channel]) tick = at + *state++;
-    last_activated_group_[pseudo_channel] = static_cast<unsigned>(*state++);
+    for (ShortTick& tick : last_activates_[pseudo_channel])
+      tick = busy ? at + words.next() : kShortLongAgo;
+    last_activated_group_[pseudo_channel] = busy ? static_cast<unsigned>(words.next()) : 0;
   }
-  return state;
 }
 
-// A word for a closed bank, another two for an open one.
+// A word for a closed bank, another one for an open one. The open row is the first that is named.
 template <class S>
-void DeviceTiming<S>::save(BankSet banks, ShortTick at, std::uint32_t row_base,
-                           std::vector<std::int32_t>& state) const {
-  for (; banks != 0; banks &= banks - 1) {
-    const unsigned bank = first_of(banks);
+void DeviceTiming<S>::save_banks(ShortTick at, RowNames& rows, StateWords& words) const {
+  for (unsigned bank = 0; bank < S::kBanks; ++bank) {
     const bool open = is_open(bank);
-    state.push_back(2 * std::max(row_ready_[bank] - at, 0) + (open ? 1 : 0));
+    append_word(words, 2 * std::max(row_ready_[bank] - at, 0) + (open ? 1 : 0));
     if (!open) continue;
-    state.push_back(static_cast<std::int32_t>(open_row_[bank] - row_base));
-    state.push_back(std::max(activated_[bank] - at, -open_row_reach()));
+    rows.of(bank, open_row_[bank]);
+    append_word(words, std::max(activated_[bank] - at, -open_row_reach()));
   }
 }
 
 template <class S>
-const std::int32_t* DeviceTiming<S>::load(BankSet banks, ShortTick at, std::uint32_t row_base,
-                                          const std::int32_t* state) {
+void DeviceTiming<S>::load_banks(ShortTick at, const std::uint32_t* open_rows, StateReader& words) {
   std::array<std::pair<ShortTick, unsigned>, kMaxBanks> settling;
   std::size_t count = 0;
-  for (; banks != 0; banks &= banks - 1) {
-    const unsigned bank = first_of(banks);
-    const std::int32_t word = *state++;
+  open_banks_ = 0;
+  for (unsigned bank = 0; bank < S::kBanks; ++bank) {
+    const std::int32_t word = words.next();
     row_ready_[bank] = at + word / 2;
-    open_banks_ &= ~only(bank);
+    activated_[bank] = kShortLongAgo;
     if (word % 2 == 0) continue;
     open_banks_ |= only(bank);
-    open_row_[bank] = row_base + static_cast<std::uint32_t>(*state++);
-    activated_[bank] = at + *state++;
+    open_row_[bank] = open_rows[bank];
+    activated_[bank] = at + words.next();
     const ShortTick settled =
         activated_[bank] + std::max(gaps_.activate_column[0], gaps_.activate_column[1]);
     if (settled > at) settling[count++] = {activated_[bank], bank};
   }
+  settling_ = SettlingBanks(gaps_.activate_column);
   std::sort(settling.begin(), settling.begin() + count);
   for (std::size_t i = 0; i < count; ++i) settling_.add(settling[i].second, settling[i].first);
-  return state;
 }
 
 template <class S>
-void DeviceTiming<S>::save_refresh(ShortTick at, std::vector<std::int32_t>& state) const {
-  for (const ShortTick tick : precharge_all_ready_) state.push_back(std::max(tick - at, 0));
-  state.push_back(static_cast<std::int32_t>(open_banks_));
-  state.push_back(static_cast<std::int32_t>(open_banks_ >> 32));
-  for (unsigned bank = 0; bank < S::kBanks; ++bank) {
-    if (row_ready_[bank] <= at) continue;
-    state.push_back(static_cast<std::int32_t>(bank));
-    state.push_back(row_ready_[bank] - at);
-  }
-  state.push_back(-1);
-}
-
-// The banks' own states are known.
-template <class S>
-const std::int32_t* DeviceTiming<S>::load_refresh(ShortTick at, const std::int32_t* state) {
-  for (ShortTick& tick : precharge_all_ready_) tick = at + *state++;
-  for (state += 2; *state != -1; state += 2) {
-  }
-  return state + 1;
+ShortTick DeviceTiming<S>::settled() const {
+  ShortTick latest = kShortLongAgo;
+  visit_shared(*this, [&](ShortTick tick) { latest = std::max(latest, tick); });
+  for (const Ticks<4>& ticks : last_activates_)
+    for (const ShortTick tick : ticks) latest = std::max(latest, tick + activate_reach());
+  for (unsigned bank = 0; bank < S::kBanks; ++bank)
+    latest = std::max({latest, row_ready_[bank], activated_[bank] + open_row_reach()});
+  return latest;
 }
 
 template <class S>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plena/dram/channel_state.h"
 #include "plena/dram/command.h"
 #include "plena/dram/gaps.h"
 #include "plena/dram/shape.h"
@@ -89,21 +90,12 @@ class DeviceTiming {
   /// From now on ticks count from `by` later.
   void shift_origin(ShortTick by);
 
-  // A state in words, relative to a tick `at` and to a row: what decides how requests for some
-  // banks fare from then on, if no row command but theirs follows and no refresh. Equal states act
-  // alike. Loading returns the word behind what it read.
-
-  /// What all banks share.
-  void save_shared(ShortTick at, std::vector<std::int32_t>& state) const;
-  const std::int32_t* load_shared(ShortTick at, const std::int32_t* state);
-  void save(BankSet banks, ShortTick at, std::uint32_t row_base,
-            std::vector<std::int32_t>& state) const;
-  const std::int32_t* load(BankSet banks, ShortTick at, std::uint32_t row_base,
-                           const std::int32_t* state);
-  /// What refreshes of all banks look at beside what is shared; all that they leave behind beside
-  /// the banks' states.
-  void save_refresh(ShortTick at, std::vector<std::int32_t>& state) const;
-  const std::int32_t* load_refresh(ShortTick at, const std::int32_t* state);
+  // The state in words (channel_state.h) as it is at a tick `at`. Equal states act alike.
+  void save(ShortTick at, RowNames& rows, StateWords& words) const;
+  /// `open_rows` by bank.
+  void load(ShortTick at, const std::uint32_t* open_rows, StateReader& words);
+  /// From then on nothing that was sent holds anything up.
+  [[nodiscard]] ShortTick settled() const;
 
   // The same for the commands a scheduler weighs all the time, in parts: a command may be sent
   // when all its parts allow it.
@@ -151,6 +143,8 @@ class DeviceTiming {
   [[nodiscard]] ShortTick precharge_ready(unsigned pseudo_channel) const {
     return precharge_ready_[pseudo_channel];
   }
+  /// When a row was opened whose request still waits, however long ago: its order among others.
+  void set_activated(unsigned bank, ShortTick tick) { activated_[bank] = tick; }
   /// When the row of an open bank was opened.
   [[nodiscard]] ShortTick activated(unsigned bank) const { return activated_[bank]; }
 
@@ -167,7 +161,7 @@ class DeviceTiming {
   using ColumnGaps =
       std::array<std::array<Ticks<S::kGroupsPerPseudoChannel>, S::kGroupsPerPseudoChannel>, 2>;
 
-  // Every shared tick before which something may not be sent, refreshes of all banks apart.
+  // Every shared tick before which something may not be sent.
   template <class Device, class Visit>
   static void visit_shared(Device& device, Visit&& visit);
   [[nodiscard]] ShortTick activate_reach() const {
@@ -177,6 +171,11 @@ class DeviceTiming {
     return std::max({gaps_.activate_activate - gaps_.precharge_activate, gaps_.activate_column[0],
                      gaps_.activate_column[1]});
   }
+
+  void save_shared(ShortTick at, StateWords& words) const;
+  void load_shared(ShortTick at, StateReader& words);
+  void save_banks(ShortTick at, RowNames& rows, StateWords& words) const;
+  void load_banks(ShortTick at, const std::uint32_t* open_rows, StateReader& words);
 
   void fill_column_gaps();
   [[nodiscard]] ShortTick earliest_activate(unsigned bank) const;

@@ -7,6 +7,13 @@ RequestQueue::RequestQueue(std::uint32_t capacity)
   for (std::uint32_t slot = 0; slot < capacity; ++slot) free_[slot] = static_cast<Slot>(slot);
 }
 
+void RequestQueue::clear() {
+  size_ = 0;
+  waiting_ = hits_ = misses_ = 0;
+  banks_.fill({});
+  for (std::uint32_t slot = 0; slot < capacity_; ++slot) free_[slot] = static_cast<Slot>(slot);
+}
+
 bool RequestQueue::holds(unsigned bank, std::uint32_t row, std::uint8_t column) const {
   for (Slot slot = banks_[bank].head; slot != kNone; slot = entries_[slot].next) {
     const PendingRequest& waiting = entries_[slot].request;

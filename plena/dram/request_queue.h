@@ -95,6 +95,16 @@ class RequestQueue {
   /// From now on ticks count from `by` later.
   void shift_origin(ShortTick by);
 
+  /// Every request, bank by bank, each bank's by age.
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (BankSet banks = waiting_; banks != 0; banks &= banks - 1) {
+      for (Slot slot = banks_[first_of(banks)].head; slot != kNone; slot = entries_[slot].next)
+        visit(entries_[slot].request);
+    }
+  }
+  void clear();
+
  private:
   struct Entry {
     PendingRequest request;

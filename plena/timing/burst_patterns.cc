@@ -1,20 +1,75 @@
 #include "plena/timing/burst_patterns.h"
 
+#include <algorithm>
+#include <map>
+
 namespace plena {
 
 namespace {
 
-BurstPattern lay_out(const TransferRows& rows, const dram::Controller& controller) {
+// Further apart than any two rows of one transfer.
+constexpr std::uint64_t kFar = ~std::uint64_t{0};
+
+PatternOrigin origin_of(const TransferRows& rows, std::uint64_t period) {
+  const HbmRow all = rows.extent();
+  PatternOrigin origin;
+  const auto place = [&](bool is_scale, std::uint64_t address, std::uint64_t bytes) {
+    origin.address[is_scale] = address / period * period;
+    origin.first_row[is_scale] = static_cast<std::uint32_t>(address / period);
+    origin.last_row[is_scale] =
+        static_cast<std::uint32_t>((address + std::max<std::uint64_t>(bytes, 1) - 1) / period);
+  };
+  place(false, all.element_address, all.element_bytes);
+  if (rows.block == 0) {
+    place(true, all.element_address, 0);
+  } else {
+    place(true, all.scale_address, all.scale_bytes);
+  }
+  return origin;
+}
+
+// How far the scales' rows are from the elements', where a burst may be of both.
+std::uint64_t distance(const PatternOrigin& origin) {
+  const bool apart =
+      origin.last_row[0] < origin.first_row[1] || origin.last_row[1] < origin.first_row[0];
+  return apart ? kFar : std::uint32_t{origin.first_row[1] - origin.first_row[0]};
+}
+
+BurstPattern lay_out(const TransferRows& rows, const PatternOrigin& origin,
+                     const dram::Controller& controller) {
   BurstPattern pattern;
-  pattern.banks.assign(controller.settings().channels, 0);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> places;  // by bank and row
+  std::vector<std::uint64_t> addresses;
+  std::uint32_t begin = 0;
   for_each_burst(
       rows,
-      [&](std::uint64_t address, std::uint32_t) {
+      [&](std::uint64_t address, std::uint32_t index) {
+        const HbmRow row = rows.row(index);
+        const bool is_element = address + kBurstBytes > row.element_address &&
+                                address < row.element_address + row.element_bytes;
         const dram::BurstPlace place = controller.place(address);
-        pattern.banks[place.channel] |= dram::only(place.bank);
-        ++pattern.bursts;
+        const std::uint32_t bank = place.channel * dram::kMaxBanks + place.bank;
+        const auto burst = static_cast<std::uint32_t>(pattern.bursts.size());
+        const auto next = static_cast<std::uint32_t>(pattern.places.size());
+        const auto [found, is_new] = places.try_emplace({bank, place.row}, next);
+        if (is_new) {
+          pattern.places.push_back({.bank = bank,
+                                    .row = place.row - origin.first_row[!is_element],
+                                    .is_scale = !is_element});
+        }
+        pattern.places[found->second].last = burst;
+        pattern.bursts.push_back({.offset = address - origin.address[!is_element],
+                                  .place = found->second,
+                                  .is_scale = !is_element});
+        addresses.push_back(address);
       },
-      [](std::uint32_t, const HbmRow&) {});
+      [&](std::uint32_t, const HbmRow& row) {
+        const auto end = static_cast<std::uint32_t>(addresses.size());
+        const std::uint64_t first = row.element_address / kBurstBytes * kBurstBytes;
+        const bool shares = begin > 0 && addresses[begin - 1] == first;
+        pattern.rows.push_back({shares ? begin - 1 : begin, end});
+        begin = end;
+      });
   return pattern;
 }
 
@@ -29,22 +84,35 @@ std::size_t BurstPatterns::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-const BurstPattern& BurstPatterns::of(const TransferRows& rows,
-                                      const dram::Controller& controller) {
+std::pair<std::shared_ptr<const BurstPattern>, PatternOrigin> BurstPatterns::of(
+    const TransferRows& rows, const dram::Controller& controller) {
+  const std::uint64_t period = controller.row_period();
+  const HbmRow first = rows.row(0);
+  const PatternOrigin origin = origin_of(rows, period);
+  // Where in its byte and its block a row begins decides how many bytes it takes.
+  const std::uint64_t alignment =
+      rows.in_bytes ? 0 : rows.first % (8 * std::max<std::uint64_t>(rows.block, 1));
   const Key key = {
-      rows.base % controller.row_period(),
-      rows.first,
+      first.element_address % period,
+      rows.block == 0 ? 0 : first.scale_address % period,
+      distance(origin),
+      alignment,
       rows.stride,
-      rows.scale,
       std::uint64_t{rows.count} << 32 | rows.length,
       std::uint64_t{rows.width} << 32 | rows.block,
       (rows.write ? 4U : 0U) | (rows.in_bytes ? 2U : 0U) | (rows.whole_codes ? 1U : 0U)};
-  const auto [found, is_new] = known_.try_emplace(key);
-  if (is_new) {
-    found->second = lay_out(rows, controller);
-    found->second.number = met_++;
+  const auto found = known_.find(key);
+  if (found != known_.end()) return {found->second, origin};
+
+  BurstPattern pattern = lay_out(rows, origin, controller);
+  pattern.number = met_++;
+  if (bursts_ += pattern.bursts.size(); bursts_ > kMostBursts) {
+    known_.clear();
+    bursts_ = pattern.bursts.size();
   }
-  return found->second;
+  return {known_.try_emplace(key, std::make_shared<const BurstPattern>(std::move(pattern)))
+              .first->second,
+          origin};
 }
 
 }  // namespace plena

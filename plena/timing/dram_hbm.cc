@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 namespace plena {
 
@@ -30,7 +31,9 @@ std::size_t turn_of(Unit unit) {
 DramHbm::DramHbm(dram::Controller controller, std::uint32_t clock_mhz)
     : controller_(std::move(controller)),
       clock_(tick_fs(controller_), clock_mhz),
-      read_latency_(dram::Gaps(controller_.settings().preset).read_latency) {}
+      read_latency_(dram::Gaps(controller_.settings().preset).read_latency),
+      remembers_(controller_.has_states()),
+      names_(controller_.settings().channels) {}
 
 PeakRate DramHbm::peak() const {
   const dram::DramPreset& preset = controller_.settings().preset;
@@ -42,8 +45,10 @@ PeakRate DramHbm::peak() const {
 // ------------------------------------------------------------ transfers
 
 Ticket DramHbm::take_ticket() {
-  if (current_.run == nullptr && !released_.empty()) {
-    const auto over = [&](Ticket ticket) { return transfers_[ticket].unfinished == 0; };
+  if (!released_.empty()) {
+    const auto over = [&](Ticket ticket) {
+      return transfers_[ticket].progress.unfinished == 0 && !is_live(transfers_[ticket]);
+    };
     const auto done = std::partition(released_.begin(), released_.end(), std::not_fn(over));
     free_.insert(free_.end(), done, released_.end());
     released_.erase(done, released_.end());
@@ -61,47 +66,20 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   const Tick per_ck = controller_.ticks_per_ck();
   const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
   const Tick first_edge = (tick + per_ck - 1) / per_ck * per_ck;
-  // What is remembered supposes that time does not go back.
-  remembers_ = remembers_ && first_edge >= latest_start_;
-  latest_start_ = first_edge;
-  pass_time_to(first_edge);
 
-  const BurstPattern& pattern = patterns_.of(rows, controller_);
-  (rows.write ? traffic_.written : traffic_.read) += pattern.bursts;
   const Ticket ticket = take_ticket();
   Transfer& transfer = transfers_[ticket];
-  transfer.pattern = rows;
+  std::tie(transfer.pattern, transfer.origin) = patterns_.of(rows, controller_);
+  transfer.write = rows.write;
+  transfer.turn = turn_of(start.unit);
   transfer.after = start.after;
   transfer.start = first_edge;
-  transfer.bursts = pattern.bursts;
-  transfer.handed = 0;
-  transfer.unfinished = pattern.bursts;
-  transfer.finished = 0;
-  transfer.told = nullptr;
-  transfer.recorded = nullptr;
-  transfer.laid_out = false;
-  waiting_[turn_of(start.unit)].push_back(ticket);
-  note_start(ticket, turn_of(start.unit), pattern);
+  transfer.bursts = static_cast<std::uint32_t>(transfer.pattern->bursts.size());
+  transfer.progress = {.unfinished = transfer.bursts};
+  transfer.ends.assign(transfer.bursts, kUnknown);
+  (rows.write ? traffic_.written : traffic_.read) += transfer.bursts;
+  join(ticket);
   return ticket;
-}
-
-void DramHbm::lay_out(Transfer& transfer) {
-  if (transfer.laid_out) return;
-  transfer.laid_out = true;
-  transfer.addresses.clear();
-  transfer.rows.clear();
-  std::uint32_t begin = 0;
-  for_each_burst(
-      transfer.pattern,
-      [&](std::uint64_t address, std::uint32_t) { transfer.addresses.push_back(address); },
-      [&](std::uint32_t, const HbmRow& row) {
-        const auto end = static_cast<std::uint32_t>(transfer.addresses.size());
-        const std::uint64_t first = row.element_address / kBurstBytes * kBurstBytes;
-        const bool shares = begin > 0 && transfer.addresses[begin - 1] == first;
-        transfer.rows.push_back({shares ? begin - 1 : begin, end});
-        begin = end;
-      });
-  transfer.ends.assign(transfer.bursts, kNever);
 }
 
 // ------------------------------------------------------------ time
@@ -151,25 +129,26 @@ void DramHbm::hand_over(Tick edge) {
 // as are accepted at this edge and the one that is not. Returns when the last was accepted.
 Tick DramHbm::hand_over_front(std::deque<Ticket>& transfers, bool alone) {
   const Ticket ticket = transfers.front();
-  Transfer& transfer = transfers_[ticket];
-  lay_out(transfer);
+  const Transfer& transfer = transfers_[ticket];
+  Progress& progress = transfers_[ticket].progress;
   Tick accepted = edge_;
   do {
-    const dram::Request request{.address = transfer.addresses[transfer.handed],
-                                .id = std::uint64_t{ticket} << 32 | transfer.handed,
-                                .is_write = transfer.pattern.write};
+    const dram::Request request{
+        .address = transfer.pattern->address(progress.handed, transfer.origin),
+        .id = std::uint64_t{ticket} << 32 | progress.handed,
+        .is_write = transfer.write};
     accepted = controller_.submit(request, edge_);
-    ++transfer.handed;
-  } while (alone && accepted == edge_ && transfer.handed < transfer.bursts);
-  if (transfer.handed == transfer.bursts) {
-    transfer.accepted = accepted;
+    ++progress.handed;
+  } while (alone && accepted == edge_ && progress.handed < transfer.bursts);
+  if (progress.handed == transfer.bursts) {
+    progress.accepted = accepted;
     transfers.pop_front();
   }
   return accepted;
 }
 
 void DramHbm::set_listener(TimelineListener* listener) {
-  if (listener != nullptr) end_run();
+  if (listener != nullptr) stop_remembering();
   tell_commands();
   listener_ = listener;
   controller_.set_log(listener == nullptr ? nullptr : &log_);
@@ -182,19 +161,25 @@ void DramHbm::tell_commands() {
 
 void DramHbm::note_completion(const dram::Completion& completion) {
   Transfer& transfer = transfers_[completion.id >> 32];
-  transfer.ends[static_cast<std::uint32_t>(completion.id)] = completion.finished;
-  transfer.finished = std::max(transfer.finished, completion.finished);
-  --transfer.unfinished;
+  const auto burst = static_cast<std::uint32_t>(completion.id);
+  transfer.ends[burst] = static_cast<std::int32_t>(completion.finished - transfer.start);
+  transfer.progress.finished = std::max(transfer.progress.finished, completion.finished);
+  --transfer.progress.unfinished;
+  if (current_.state == nullptr) return;
+  current_.ends.push_back({.end = static_cast<std::int32_t>(completion.finished - current_.begin),
+                           .burst = static_cast<std::uint16_t>(burst),
+                           .transfer = transfer.place});
+  auto& counts = current_.latencies[completion.is_write];
+  const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
+  if (counts.size() <= latency) counts.resize(latency + 1);
+  ++counts[latency];
 }
 
 void DramHbm::collect() {
   if (log_.size() >= kToldTogether) [[unlikely]]
     tell_commands();
-  const bool of_run = current_.run != nullptr && current_.simulated;
-  controller_.take_completions([&](const dram::Completion& completion) {
-    note_completion(completion);
-    if (of_run) note_latency(completion);
-  });
+  controller_.take_completions(
+      [&](const dram::Completion& completion) { note_completion(completion); });
 }
 
 // While bursts wait for their edge nothing else can be handed over before it, so that all channels
@@ -230,14 +215,19 @@ void DramHbm::simulate(Done&& done, Tick limit, Tick beyond_event) {
 
 template <class Done>
 void DramHbm::run(const Transfer* transfer, Done&& done, Tick limit, Tick beyond_event) {
-  if (failure_) return;
-  settle_run();
-  if (done()) return;
-  if (current_.outcome != nullptr) {
-    const bool seen = limit != kNever && limit <= current_.begin + current_.outcome->until;
-    if (current_.outcome->whole || seen) return;
-    simulate_run();
+  if (failure_ || done()) return;
+  if (!current_.asked) {
+    current_.told = known_passage();
+    current_.asked = true;
+    if (done()) return;
   }
+  if (current_.told != nullptr) {
+    const bool seen = limit != kNever && limit < current_.begin + current_.told->until;
+    if (current_.told->whole || seen) return;
+  }
+  control();
+  current_.simulated = true;
+  if (done()) return;
   if (transfer != nullptr && listener_ == nullptr) {
     hand_over_all(*transfer, limit);
     collect();
@@ -247,7 +237,7 @@ void DramHbm::run(const Transfer* transfer, Done&& done, Tick limit, Tick beyond
 }
 
 void DramHbm::hand_over_all(const Transfer& transfer, Tick limit) {
-  while (transfer.handed < transfer.bursts) {
+  while (transfer.progress.handed < transfer.bursts) {
     const Tick edge = next_edge();
     if (edge > limit || edge == kNever) return;
     hand_over(edge);
@@ -264,48 +254,63 @@ void DramHbm::give_up() {
 
 // ------------------------------------------------------------ answers
 
-bool DramHbm::rows_known(Transfer& transfer, std::uint32_t first, std::uint32_t last) {
-  lay_out(transfer);
-  const auto all_known = [&](const auto& ends, auto unknown) {
-    return std::find(ends.begin() + transfer.rows[first].begin,
-                     ends.begin() + transfer.rows[last].end,
-                     unknown) == ends.begin() + transfer.rows[last].end;
-  };
-  return transfer.told != nullptr ? all_known(*transfer.told->ends, RememberedStreams::kUnknown)
-                                  : all_known(transfer.ends, kNever);
+DramHbm::Progress DramHbm::foretold(const Transfer& transfer) const {
+  const RememberedStates::Progress& known = current_.told->transfers[transfer.place];
+  return {.handed = known.handed,
+          .unfinished = known.unfinished,
+          .accepted = current_.begin + known.accepted,
+          .finished = current_.begin + known.finished};
 }
 
-Tick DramHbm::last_end(Transfer& transfer, std::uint32_t first, std::uint32_t last) {
-  lay_out(transfer);
-  const auto begin = transfer.rows[first].begin;
-  const auto end = transfer.rows[last].end;
-  if (transfer.told == nullptr)
-    return *std::max_element(transfer.ends.begin() + begin, transfer.ends.begin() + end);
-  const RememberedStreams::Ends& ends = *transfer.told->ends;
-  return transfer.told_from + *std::max_element(ends.begin() + begin, ends.begin() + end);
+std::optional<Tick> DramHbm::rows_end(const Transfer& transfer, std::uint32_t first,
+                                      std::uint32_t last) const {
+  const std::uint32_t begin = transfer.pattern->rows[first].begin;
+  const std::uint32_t end = transfer.pattern->rows[last].end;
+  std::int32_t latest = 0;
+  std::uint32_t unknown = 0;
+  for (std::uint32_t burst = begin; burst < end; ++burst) {
+    const bool known = transfer.ends[burst] != kUnknown;
+    unknown += known ? 0 : 1;
+    if (known) latest = std::max(latest, transfer.ends[burst]);
+  }
+  if (unknown != 0 && current_.told != nullptr && is_live(transfer)) {
+    const auto since_start = static_cast<std::int32_t>(current_.begin - transfer.start);
+    for (const RememberedStates::KnownEnd& one : current_.told->ends) {
+      if (one.transfer != transfer.place || one.burst < begin || one.burst >= end) continue;
+      latest = std::max(latest, since_start + one.end);
+      --unknown;
+    }
+  }
+  if (unknown != 0) return std::nullopt;
+  return transfer.start + latest;
 }
 
 Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) {
-  Transfer& transfer = transfers_[ticket];
-  if (first_row == 0 && last_row + 1 == transfer.pattern.count) return complete(ticket);
+  const Transfer& transfer = transfers_[ticket];
+  if (first_row == 0 && last_row + 1 == transfer.pattern->rows.size()) return complete(ticket);
+  std::optional<Tick> end;
   run(
       nullptr,
-      [&] { return transfer.unfinished == 0 || rows_known(transfer, first_row, last_row); }, kNever,
-      beyond_event(transfer));
+      [&] {
+        end = rows_end(transfer, first_row, last_row);
+        return end.has_value();
+      },
+      kNever, beyond_event(transfer));
   if (failure_) return 0;
-  const Tick end = last_end(transfer, first_row, last_row);
-  return clock_.cycle_at(static_cast<std::uint64_t>(end)) + transfer.after;
+  return clock_.cycle_at(static_cast<std::uint64_t>(*end)) + transfer.after;
 }
 
 Cycle DramHbm::accepted(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  run(&transfer, [&] { return transfer.handed == transfer.bursts; });
-  return failure_ ? 0 : clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted));
+  run(&transfer, [&] { return progress(transfer).handed == transfer.bursts; });
+  return failure_ ? 0 : clock_.cycle_at(static_cast<std::uint64_t>(progress(transfer).accepted));
 }
 
 Cycle DramHbm::complete(Ticket ticket) {
   const Transfer& transfer = transfers_[ticket];
-  run(&transfer, [&] { return transfer.unfinished == 0; }, kNever, beyond_event(transfer));
+  run(
+      &transfer, [&] { return progress(transfer).unfinished == 0; }, kNever,
+      beyond_event(transfer));
   return failure_ ? 0 : complete_cycle(transfer);
 }
 
@@ -316,30 +321,23 @@ Tick DramHbm::last_before_issue_after(Cycle horizon) const {
 
 bool DramHbm::accepted_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
-  const auto done = [&] { return transfer.handed == transfer.bursts; };
+  const auto done = [&] { return progress(transfer).handed == transfer.bursts; };
   run(&transfer, done, last_before_issue_after(horizon));
   return failure_ ||
-         (done() && clock_.cycle_at(static_cast<std::uint64_t>(transfer.accepted)) <= horizon);
+         (done() &&
+          clock_.cycle_at(static_cast<std::uint64_t>(progress(transfer).accepted)) <= horizon);
 }
 
 bool DramHbm::complete_by(Ticket ticket, Cycle horizon) {
   const Transfer& transfer = transfers_[ticket];
-  run(&transfer, [&] { return transfer.unfinished == 0; }, last_before_issue_after(horizon));
-  return failure_ || (transfer.unfinished == 0 && complete_cycle(transfer) <= horizon);
-}
-
-void DramHbm::catch_up() {
-  settle_run();
-  if (current_.outcome == nullptr || current_.outcome->whole) return;
-  simulate_run();
-  for (const Ticket ticket : current_.tickets) complete(ticket);
+  const auto done = [&] { return progress(transfer).unfinished == 0; };
+  run(&transfer, done, last_before_issue_after(horizon));
+  return failure_ || (done() && complete_cycle(transfer) <= horizon);
 }
 
 std::optional<dram::ChannelStatistics> DramHbm::controller_statistics() const {
   dram::ChannelStatistics all = controller_.statistics();
-  streams_.add_to(all);
-  if (current_.outcome != nullptr && current_.outcome->whole)
-    RememberedStreams::add_to(all, *current_.outcome, 1);
+  states_.add_to(all);
   return all;
 }
 
@@ -356,7 +354,7 @@ Cycle DramHbm::first_complete(std::span<const Ticket> tickets) {
   const auto earliest = [&] {
     Cycle first = ~Cycle{0};
     for (const Ticket ticket : tickets) {
-      if (transfers_[ticket].unfinished == 0)
+      if (progress(transfers_[ticket]).unfinished == 0)
         first = std::min(first, complete_cycle(transfers_[ticket]));
     }
     return first;

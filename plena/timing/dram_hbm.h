@@ -1,22 +1,22 @@
 // The memory behind a DRAM controller: bursts handed over clock by clock, channels that refuse
 // (timing.md, rule 6).
 //
-// Transfers that start while the memory is at rest, and those that join them, are a run
-// (remembered_streams.h). One that was met before is foretold: its outcome counts at once, but the
-// memory itself follows only when the next transfer starts behind its end. One that starts earlier
-// makes it another, longer run. A run that was not met is simulated burst by burst, and what is
-// seen of it remembered; so is one that is asked more than was seen before.
+// What follows a state of the memory that was met before is foretold (remembered_states.h): the
+// memory itself stands still until something new happens, and is then put into the state it has to
+// be in. What was not met is simulated burst by burst, and what is seen of it remembered.
 #pragma once
 
 #include <array>
 #include <deque>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "plena/dram/controller.h"
 #include "plena/timing/burst_patterns.h"
 #include "plena/timing/hbm_model.h"
-#include "plena/timing/remembered_streams.h"
+#include "plena/timing/remembered_states.h"
 
 namespace plena {
 
@@ -36,61 +36,61 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] PeakRate peak() const override;
 
   [[nodiscard]] std::optional<dram::ChannelStatistics> controller_statistics() const override;
-  /// Whether runs of transfers are remembered; the cycles are the same. On unless switched off,
-  /// before the first transfer.
-  void remember_streams(bool on) { remembers_ = on; }
+  /// Whether streams are remembered; the cycles are the same. On unless switched off, before the
+  /// first transfer.
+  void remember_streams(bool on) { remembers_ = on && controller_.has_states(); }
   [[nodiscard]] std::uint64_t queued_bursts() const override;
-  /// Bursts of runs known before, which were not simulated.
+  /// Bursts of transfers that took known steps and were not simulated.
   [[nodiscard]] std::uint64_t bursts_remembered() const { return bursts_remembered_; }
   void set_listener(TimelineListener* listener) override;
 
  private:
-  struct Row {
-    std::uint32_t begin = 0;  // its first burst; the one before may be shared with the row before
-    std::uint32_t end = 0;
-  };
-  struct Transfer {
-    TransferRows pattern;
-    Cycle after = 0;
-    dram::Tick start = 0;  // the clock edge of its first offer
-    std::uint32_t bursts = 0;
+  using State = RememberedStates::State;
+  using Step = RememberedStates::Step;
+  using Passage = RememberedStates::Passage;
+
+  static constexpr std::int32_t kUnknown = std::numeric_limits<std::int32_t>::max();
+
+  // How far a transfer is.
+  struct Progress {
     std::uint32_t handed = 0;      // bursts the memory has accepted
     std::uint32_t unfinished = 0;  // bursts without a known end
     dram::Tick accepted = 0;       // of the last burst, when all are
     dram::Tick finished = 0;       // latest end that is known
-    // The outcome that has the ends of its bursts, counted from `told_from`; null: `ends` has them.
-    const RememberedStreams::Transfer* told = nullptr;
-    dram::Tick told_from = 0;
-    // Written down when somebody needs them.
-    std::shared_ptr<const RememberedStreams::Ends> recorded;  // the ends, once all are known
-    bool laid_out = false;
-    std::vector<std::uint64_t> addresses;  // of its bursts
-    std::vector<dram::Tick> ends;          // of its bursts; kNever: not known
-    std::vector<Row> rows;
+  };
+  struct Transfer {
+    std::shared_ptr<const BurstPattern> pattern;
+    PatternOrigin origin;
+    bool write = false;
+    std::uint8_t place = 0;  // in current_.live, while it is there
+    std::size_t turn = 0;    // of its unit
+    Cycle after = 0;
+    dram::Tick start = 0;  // the clock edge of its first offer
+    std::uint32_t bursts = 0;
+    Progress progress;               // as far as was simulated or is behind the state at hand
+    std::vector<std::int32_t> ends;  // of its bursts, from `start` on; kUnknown: not known
   };
   // Transfers with bursts to hand over, oldest first, of load-M, load-V and store.
   using Turns = std::array<std::deque<Ticket>, 3>;
 
-  // The run at hand.
-  struct CurrentRun {
-    RememberedStreams::Run* run = nullptr;                // null: there is none
-    const RememberedStreams::Outcome* outcome = nullptr;  // that it is foretold to have
-    bool settled = false;    // no transfer has joined since it was foretold or given up
-    bool simulated = false;  // burst by burst
-    // While it is simulated: the memory as it was found, its next refresh, and what was counted
-    // before and since.
-    std::unique_ptr<dram::Controller> found;
-    dram::Tick refresh_due = 0;
+  // The state at hand, and what is known and was seen of what follows it.
+  struct Current {
+    State* state = nullptr;         // null: nothing is remembered
+    bool controlled = true;         // the controller is in it, or further
+    bool simulated = false;         // the controller is further
+    bool asked = false;             // whether something is known
+    const Passage* told = nullptr;  // what is
+    dram::Tick begin = 0;
+    dram::Tick refresh_due = dram::kNever;  // the next one at `begin`
+    std::vector<Ticket> live;               // unfinished at `begin`, by age
+    std::vector<std::uint32_t> open_rows;   // at `begin`; by kMaxBanks * channel + bank
+    // Since `begin`, by simulation.
+    std::vector<RememberedStates::KnownEnd> ends;
     dram::ActivityCounts activity_before;
     std::array<std::vector<std::uint64_t>, 2> latencies;  // how often each occurred, by is_write
-    dram::Tick begin = 0;
-    std::uint32_t row_base = 0;
-    std::vector<Ticket> tickets;     // in the order in which they joined
-    std::vector<std::size_t> turns;  // the unit of each
   };
 
   [[nodiscard]] Ticket take_ticket();
-  static void lay_out(Transfer& transfer);
   [[nodiscard]] dram::Tick next_edge() const;
   // Whether a unit has a burst to offer at edge_, and whether no other one has.
   [[nodiscard]] bool offers(std::size_t unit) const;
@@ -111,59 +111,75 @@ class DramHbm final : public HbmModel {
   // takes, since it cannot be finished before.
   void hand_over_all(const Transfer& transfer, dram::Tick limit);
   [[nodiscard]] dram::Tick beyond_event(const Transfer& transfer) const {
-    return transfer.pattern.write ? 0 : read_latency_ - 1;
+    return transfer.write ? 0 : read_latency_ - 1;
   }
   void give_up();
 
-  // Runs (dram_runs.cc).
+  // What is foretold included.
+  [[nodiscard]] Progress progress(const Transfer& transfer) const {
+    return current_.told == nullptr || !is_live(transfer) ? transfer.progress : foretold(transfer);
+  }
+  [[nodiscard]] bool is_live(const Transfer& transfer) const {
+    return transfer.place < current_.live.size() &&
+           &transfers_[current_.live[transfer.place]] == &transfer;
+  }
+  [[nodiscard]] Progress foretold(const Transfer& transfer) const;
+  // When the last of some rows has ended; nothing where that is not known.
+  [[nodiscard]] std::optional<dram::Tick> rows_end(const Transfer& transfer, std::uint32_t first,
+                                                   std::uint32_t last) const;
+
+  // States (dram_states.cc).
+  [[nodiscard]] bool remembering() const { return remembers_ && listener_ == nullptr; }
+  void join(Ticket ticket);
   void pass_time_to(dram::Tick edge);
-  void note_start(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
-  void begin_run(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
-  void continue_run(Ticket ticket, std::size_t turn, const BurstPattern& pattern);
-  void add_to_run(Ticket ticket, std::size_t turn);
-  void settle_run();
-  void write_refresh_key(const RememberedStreams::Run& run, const dram::Controller& found,
-                         dram::Tick refresh_due);
-  [[nodiscard]] RememberedStreams::Run* known_run();
-  void foretell_run(RememberedStreams::Run& run);
-  void simulate_run();
-  [[nodiscard]] bool simulate_run_to(dram::Tick last);
-  void record_run(bool at_rest);
-  void record_end(RememberedStreams::Outcome& outcome);
-  RememberedStreams::Transfer record(Transfer& transfer) const;
-  void note_latency(const dram::Completion& completion);
-  void follow_run();
-  void take_back_run();
-  void end_run();
-  void forget_runs();
+  void take(Step& step, dram::Tick from, dram::Tick at);
+  void drop_finished();
+  void stop_remembering();
+  [[nodiscard]] dram::Tick rest_base() const;
+  void write_rest_key(bool refreshed);
+  [[nodiscard]] Step* known_rest_step(dram::Tick edge);
+  void write_start_key(const Transfer& transfer, dram::Tick edge, bool refreshed);
+  [[nodiscard]] Step* known_start_step(const Transfer& transfer, dram::Tick edge);
+  [[nodiscard]] const Passage* known_passage();
+  void simulate_to(dram::Tick edge);
+  [[nodiscard]] bool simulate_to_rest(dram::Tick edge);
+  [[nodiscard]] Step seen_step(dram::Tick from, dram::Tick at, bool whole);
+  [[nodiscard]] std::vector<RememberedStates::OpenedRow> rows_opened_since();
+  void note_seen(std::shared_ptr<const Passage> passage);
+  void add_step(Step step);
+  void enter_state(dram::Tick at);
+  void begin_to_see();
+  void write_state(dram::Tick at);
+  void control();
 
   [[nodiscard]] dram::Tick last_before_issue_after(Cycle horizon) const;
-  [[nodiscard]] static bool rows_known(Transfer& transfer, std::uint32_t first, std::uint32_t last);
-  [[nodiscard]] static dram::Tick last_end(Transfer& transfer, std::uint32_t first,
-                                           std::uint32_t last);
   [[nodiscard]] Cycle complete_cycle(const Transfer& transfer) const {
-    return clock_.cycle_at(static_cast<std::uint64_t>(transfer.finished)) + transfer.after;
+    return clock_.cycle_at(static_cast<std::uint64_t>(progress(transfer).finished)) +
+           transfer.after;
   }
 
   dram::Controller controller_;
   ClockRatio clock_;
   dram::Tick read_latency_;  // from a read command to its last datum
   std::vector<Transfer> transfers_;
-  std::vector<Ticket> released_;  // nobody asks any more, but the run at hand may need them
+  std::vector<Ticket> released_;  // nobody asks any more, but the memory may still be at work
   std::vector<Ticket> free_;
-  Turns waiting_;
+  Turns waiting_;  // as the controller has it
   std::size_t turn_ = 0;
   TimelineListener* listener_ = nullptr;
   dram::CommandLog log_;  // commands not told yet; kept only where somebody listens
   dram::Tick edge_ = 0;   // where the next burst may be handed over at the earliest
 
-  bool remembers_ = true;
+  bool remembers_;
   dram::Tick latest_start_ = 0;
   BurstPatterns patterns_;
-  RememberedStreams streams_;
+  RememberedStates states_;
   std::uint64_t bursts_remembered_ = 0;
-  RememberedStreams::Key key_;  // scratch
-  CurrentRun current_;
+  RememberedStates::Key key_;             // scratch
+  dram::StateWords words_;                // scratch
+  std::vector<dram::RowNames> names_;     // scratch, by channel
+  std::vector<std::uint32_t> open_rows_;  // scratch
+  Current current_;
 };
 
 }  // namespace plena

@@ -1,0 +1,435 @@
+// The states of the memory: which one is at hand, what is known to follow it, and when the
+// controller has to be put into it.
+#include <algorithm>
+
+#include "plena/timing/dram_hbm.h"
+
+namespace plena {
+
+namespace {
+
+using dram::Tick;
+
+// In the place of a unit, in keys.
+constexpr std::int32_t kToRest = -1;   // no transfer starts before the memory is at rest
+constexpr std::int32_t kPassage = -2;  // what was seen to follow, with a refresh
+// In the place of ticks to a refresh: none falls into it.
+constexpr std::int32_t kNoRefresh = -1;
+// In the place of a distance between rows: they do not meet.
+constexpr std::int32_t kApart = std::numeric_limits<std::int32_t>::max();
+
+void append(RememberedStates::Key& key, Tick word) {
+  key.push_back(static_cast<std::int32_t>(word));
+  key.push_back(static_cast<std::int32_t>(word >> 32));
+}
+
+// How far rows of one region lie behind those of another where any may be the same.
+std::int32_t distance(const PatternOrigin& a, bool a_scale, const PatternOrigin& b, bool b_scale) {
+  if (a.last_row[a_scale] < b.first_row[b_scale] || b.last_row[b_scale] < a.first_row[a_scale])
+    return kApart;
+  return static_cast<std::int32_t>(a.first_row[a_scale] - b.first_row[b_scale]);
+}
+
+}  // namespace
+
+// ------------------------------------------------------------ from state to state
+
+// A transfer has been filled in and starts.
+void DramHbm::join(Ticket ticket) {
+  Transfer& transfer = transfers_[ticket];
+  const Tick edge = transfer.start;
+  // What is remembered supposes that time does not go back.
+  if (edge < latest_start_) {
+    stop_remembering();
+    remembers_ = false;
+  }
+  latest_start_ = edge;
+  const auto add = [&] {
+    transfer.place = static_cast<std::uint8_t>(current_.live.size());
+    current_.live.push_back(ticket);
+  };
+  if (!remembering()) {
+    drop_finished();
+    waiting_[transfer.turn].push_back(ticket);
+    return add();
+  }
+  pass_time_to(edge);
+  if (Step* step = known_start_step(transfer, edge)) {
+    take(*step, current_.begin, edge);
+    return add();
+  }
+
+  simulate_to(edge);
+  const bool from_state = current_.state != nullptr;
+  Step step;
+  if (from_state) {
+    write_start_key(transfer, edge, controller_.now() >= current_.refresh_due);
+    step = seen_step(current_.begin, edge, false);
+  }
+  drop_finished();
+  waiting_[transfer.turn].push_back(ticket);
+  add();
+  if (current_.live.size() > RememberedStates::kMostTransfers ||
+      transfer.bursts > RememberedStates::kMostBursts) {
+    return stop_remembering();
+  }
+  enter_state(edge);
+  if (from_state) add_step(std::move(step));
+}
+
+// As far as it is known, and to the last rest before a transfer starts at `edge`.
+void DramHbm::pass_time_to(Tick edge) {
+  while (Step* step = known_rest_step(edge)) {
+    const Tick from = rest_base();
+    take(*step, from, from + step->passage->until);
+  }
+}
+
+// The memory does what it did before.
+void DramHbm::take(Step& step, Tick from, Tick at) {
+  ++step.times;
+  bursts_remembered_ += step.passage->ends.size();
+  for (std::size_t i = 0; i < current_.live.size(); ++i) {
+    const RememberedStates::Progress& known = step.passage->transfers[i];
+    transfers_[current_.live[i]].progress = {.handed = known.handed,
+                                             .unfinished = known.unfinished,
+                                             .accepted = from + known.accepted,
+                                             .finished = from + known.finished};
+  }
+  for (const RememberedStates::KnownEnd& one : step.passage->ends) {
+    Transfer& transfer = transfers_[current_.live[one.transfer]];
+    transfer.ends[one.burst] = static_cast<std::int32_t>(from - transfer.start) + one.end;
+  }
+  for (const RememberedStates::OpenedRow& opened : step.opened) {
+    std::uint32_t& row = current_.open_rows[opened.bank];
+    if (opened.place < 0) {
+      row = dram::kNoRow;
+      continue;
+    }
+    const Transfer& transfer = transfers_[current_.live[opened.transfer]];
+    row = BurstPattern::row(transfer.pattern->places[static_cast<std::size_t>(opened.place)],
+                            transfer.origin);
+  }
+  drop_finished();
+  current_.state = step.to;
+  current_.begin = at;
+  current_.refresh_due += step.refresh_moved;
+  current_.controlled = false;
+  current_.asked = false;
+  current_.told = nullptr;
+}
+
+void DramHbm::drop_finished() {
+  std::erase_if(current_.live,
+                [&](Ticket ticket) { return transfers_[ticket].progress.unfinished == 0; });
+  for (std::size_t i = 0; i < current_.live.size(); ++i)
+    transfers_[current_.live[i]].place = static_cast<std::uint8_t>(i);
+}
+
+// From here on everything is simulated until the next transfer starts, if not for ever.
+void DramHbm::stop_remembering() {
+  control();
+  current_.state = nullptr;
+}
+
+void DramHbm::catch_up() {
+  if (current_.state == nullptr) return;
+  while (!current_.state->at_rest) {
+    Step* step = known_rest_step(dram::kNever);
+    if (step == nullptr) break;
+    take(*step, current_.begin, current_.begin + step->passage->until);
+  }
+  const std::vector<Ticket> live = current_.live;
+  if (live.empty()) return;
+  control();
+  for (const Ticket ticket : live) complete(ticket);
+}
+
+// ------------------------------------------------------------ what is known
+
+// A refresh is a step of its own for a memory at rest. What was sent before it matters only while
+// it still holds something up, so that the step's ticks count from no earlier.
+Tick DramHbm::rest_base() const {
+  if (!current_.state->at_rest) return current_.begin;
+  return std::max(current_.begin, current_.refresh_due - current_.state->settled);
+}
+
+void DramHbm::write_rest_key(bool refreshed) {
+  key_.clear();
+  key_.push_back(static_cast<std::int32_t>(current_.state->number));
+  key_.push_back(kToRest);
+  append(key_, refreshed ? current_.refresh_due - rest_base() : kNoRefresh);
+}
+
+// The step to the memory at rest by `edge`, if it is known and gets that far.
+DramHbm::Step* DramHbm::known_rest_step(Tick edge) {
+  if (current_.state == nullptr || current_.simulated) return nullptr;
+  const bool at_rest = current_.state->at_rest;
+  if (at_rest && current_.refresh_due >= edge) return nullptr;
+  const auto in_time = [&](const Step* step) {
+    return step != nullptr && rest_base() + step->passage->until <= edge;
+  };
+  if (!at_rest) {
+    write_rest_key(false);
+    Step* step = states_.find_step(key_);
+    if (step != nullptr && current_.refresh_due > current_.begin + step->passage->reach)
+      return in_time(step) ? step : nullptr;
+  }
+  write_rest_key(true);
+  Step* step = states_.find_step(key_);
+  return in_time(step) ? step : nullptr;
+}
+
+// When a transfer starts, what it asks for, and which of its rows are open or asked for already.
+void DramHbm::write_start_key(const Transfer& transfer, Tick edge, bool refreshed) {
+  const State& state = *current_.state;
+  Tick since = edge - current_.begin;
+  if (state.at_rest && !refreshed) since = std::min(since, state.settled);
+  key_.clear();
+  key_.push_back(static_cast<std::int32_t>(state.number));
+  key_.push_back(static_cast<std::int32_t>(transfer.turn));
+  key_.push_back(transfer.pattern->number);
+  append(key_, since);
+  append(key_, refreshed ? current_.refresh_due - current_.begin : kNoRefresh);
+  std::uint32_t open = 0;
+  unsigned bits = 0;
+  for (const BurstPattern::Place& place : transfer.pattern->places) {
+    const std::uint32_t row = BurstPattern::row(place, transfer.origin);
+    open = open << 1 | (current_.open_rows[place.bank] == row ? 1U : 0U);
+    if (++bits % 32 == 0) key_.push_back(static_cast<std::int32_t>(open));
+  }
+  if (bits % 32 != 0) key_.push_back(static_cast<std::int32_t>(open));
+  for (const Ticket ticket : current_.live) {
+    for (const bool mine : {false, true}) {
+      for (const bool other : {false, true})
+        key_.push_back(distance(transfer.origin, mine, transfers_[ticket].origin, other));
+    }
+  }
+}
+
+DramHbm::Step* DramHbm::known_start_step(const Transfer& transfer, Tick edge) {
+  if (current_.state == nullptr || current_.simulated) return nullptr;
+  const bool refreshed = current_.state->at_rest && current_.refresh_due < edge;
+  write_start_key(transfer, edge, refreshed);
+  Step* step = states_.find_step(key_);
+  if (current_.state->at_rest) return step;
+  if (step != nullptr && current_.refresh_due > current_.begin + step->passage->reach) return step;
+  if (current_.refresh_due == dram::kNever) return nullptr;
+  write_start_key(transfer, edge, true);
+  return states_.find_step(key_);
+}
+
+// What was seen to follow the state at hand.
+const DramHbm::Passage* DramHbm::known_passage() {
+  if (current_.state == nullptr) return nullptr;
+  const Passage* seen = current_.state->seen.get();
+  if (seen != nullptr && current_.refresh_due > current_.begin + seen->reach) return seen;
+  key_.clear();
+  key_.push_back(static_cast<std::int32_t>(current_.state->number));
+  key_.push_back(kPassage);
+  append(key_, current_.refresh_due - current_.begin);
+  const auto* refreshed = states_.find_passage(key_);
+  return refreshed == nullptr ? nullptr : refreshed->get();
+}
+
+// ------------------------------------------------------------ what is new
+
+// Everything before `edge` happens. A memory that comes to rest on the way is a state of its own.
+void DramHbm::simulate_to(Tick edge) {
+  control();
+  while (current_.state != nullptr && simulate_to_rest(edge)) {
+  }
+  for (Tick next = next_edge(); next < edge; next = next_edge()) hand_over(next);
+  controller_.advance_to(edge - 1);
+  collect();
+}
+
+bool DramHbm::simulate_to_rest(Tick edge) {
+  if (current_.state->at_rest) {
+    if (current_.refresh_due >= edge) return false;
+    controller_.advance_to(current_.refresh_due);
+  }
+  for (Tick next = next_edge(); next < edge; next = next_edge()) hand_over(next);
+  while (!controller_.at_rest() && controller_.next_event() < edge)
+    controller_.advance_to(controller_.next_event());
+  const Tick per_ck = controller_.ticks_per_ck();
+  const Tick at = (std::max(controller_.now(), edge_ - 1) + per_ck) / per_ck * per_ck;
+  if (at > edge || next_edge() != dram::kNever || !controller_.at_rest()) return false;
+  controller_.advance_to(at - 1);
+  if (!controller_.at_rest()) return false;  // a refresh fell due
+  collect();
+
+  write_rest_key(controller_.now() >= current_.refresh_due);
+  Step step = seen_step(rest_base(), at, true);
+  drop_finished();
+  enter_state(at);
+  add_step(std::move(step));
+  return true;
+}
+
+// What was seen to follow the state at hand before tick `at`, from `from` on.
+DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
+  auto passage = std::make_shared<Passage>();
+  passage->until = at - from;
+  passage->reach = controller_.now() - from;
+  passage->whole = whole;
+  for (const Ticket ticket : current_.live) {
+    const Progress& progress = transfers_[ticket].progress;
+    passage->transfers.push_back({.handed = progress.handed,
+                                  .unfinished = progress.unfinished,
+                                  .accepted = static_cast<std::int32_t>(progress.accepted - from),
+                                  .finished = static_cast<std::int32_t>(progress.finished - from)});
+  }
+  passage->ends = current_.ends;
+  Step step;
+  step.refresh_moved = controller_.refresh_due() - current_.refresh_due;
+  step.opened = rows_opened_since();
+  step.counts.activity = controller_.activity().since(current_.activity_before);
+  for (std::size_t i = 0; i < current_.latencies.size(); ++i) {
+    const auto& counts = current_.latencies[i];
+    for (std::size_t latency = 0; latency < counts.size(); ++latency) {
+      if (counts[latency] != 0)
+        step.counts.latencies[i].emplace_back(static_cast<Tick>(latency), counts[latency]);
+    }
+  }
+  step.passage = passage;
+  note_seen(std::move(passage));
+  return step;
+}
+
+// Which rows are open now and were not, as rows of transfers that had bursts left there.
+std::vector<RememberedStates::OpenedRow> DramHbm::rows_opened_since() {
+  controller_.copy_open_rows(open_rows_);
+  std::vector<RememberedStates::OpenedRow> opened;
+  for (std::uint32_t bank = 0; bank < open_rows_.size(); ++bank) {
+    if (open_rows_[bank] == dram::kNoRow && current_.open_rows[bank] != dram::kNoRow)
+      opened.push_back({.bank = bank});
+  }
+  const auto note = [&](const Transfer& transfer, std::uint32_t burst) {
+    const std::uint32_t place = transfer.pattern->bursts[burst].place;
+    const std::uint32_t bank = transfer.pattern->places[place].bank;
+    const std::uint32_t row = BurstPattern::row(transfer.pattern->places[place], transfer.origin);
+    if (open_rows_[bank] != row || current_.open_rows[bank] == row) return;
+    current_.open_rows[bank] = row;  // once
+    opened.push_back(
+        {.bank = bank, .place = static_cast<std::int32_t>(place), .transfer = transfer.place});
+  };
+  for (const RememberedStates::KnownEnd& one : current_.ends)
+    note(transfers_[current_.live[one.transfer]], one.burst);
+  for (const Ticket ticket : current_.live) {
+    const Transfer& transfer = transfers_[ticket];
+    if (transfer.progress.unfinished == 0) continue;
+    for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
+      if (transfer.ends[burst] == kUnknown) note(transfer, burst);
+  }
+  return opened;
+}
+
+void DramHbm::note_seen(std::shared_ptr<const Passage> passage) {
+  const auto longer_than = [&](const std::shared_ptr<const Passage>& known) {
+    return known == nullptr || (!known->whole && known->until < passage->until);
+  };
+  State& state = *current_.state;
+  if (state.at_rest) return;
+  if (current_.refresh_due > current_.begin + passage->reach) {
+    if (longer_than(state.seen)) state.seen = std::move(passage);
+    return;
+  }
+  RememberedStates::Key key = {static_cast<std::int32_t>(state.number), kPassage};
+  append(key, current_.refresh_due - current_.begin);
+  const auto* known = states_.find_passage(key);
+  if (known == nullptr || longer_than(*known)) states_.add_passage(key, std::move(passage));
+}
+
+// The key is key_.
+void DramHbm::add_step(Step step) {
+  step.to = current_.state;
+  states_.add_step(key_, std::move(step));
+}
+
+// The controller's state just before tick `at` is the one at hand.
+void DramHbm::enter_state(Tick at) {
+  if (states_.full()) states_.forget();
+  current_.begin = at;
+  current_.refresh_due = controller_.refresh_due();
+  write_state(at);
+  const auto [state, is_new] = states_.state(words_);
+  if (is_new && current_.live.empty()) {
+    state->at_rest = true;
+    state->settled = std::max<Tick>(controller_.settled() - at, 0);
+  }
+  current_.state = state;
+  current_.controlled = true;
+  begin_to_see();
+  current_.asked = false;
+  controller_.copy_open_rows(current_.open_rows);
+}
+
+void DramHbm::begin_to_see() {
+  current_.simulated = false;
+  current_.ends.clear();
+  current_.activity_before = controller_.activity();
+  for (auto& counts : current_.latencies) counts.clear();
+}
+
+// Whose turn it is, the transfers, the controller, and which rows will be asked for.
+void DramHbm::write_state(Tick at) {
+  words_.clear();
+  const auto add = [&](auto word) { dram::append_word(words_, static_cast<std::int32_t>(word)); };
+  add(turn_);
+  add(std::max<Tick>(edge_ - at, 0));
+  add(current_.live.size());
+  for (const Ticket ticket : current_.live) {
+    const Transfer& transfer = transfers_[ticket];
+    add(transfer.turn);
+    add(transfer.pattern->number);
+    add(transfer.bursts - transfer.progress.handed);
+  }
+  for (dram::RowNames& names : names_) names.clear();
+  controller_.save(
+      {.at = at, .refresh_due = current_.refresh_due}, names_,
+      [&](std::uint64_t id) {
+        return dram::RequestName{.transfer = transfers_[id >> 32].place,
+                                 .burst = static_cast<std::int32_t>(id)};
+      },
+      words_);
+  for (const Ticket ticket : current_.live) {
+    const Transfer& transfer = transfers_[ticket];
+    for (const BurstPattern::Place& place : transfer.pattern->places) {
+      if (place.last < transfer.progress.handed) continue;
+      add(names_[place.bank / dram::kMaxBanks].of(place.bank % dram::kMaxBanks,
+                                                  BurstPattern::row(place, transfer.origin)));
+    }
+  }
+}
+
+// Puts the controller into the state at hand, if it is not there. Nothing is foretold from here on.
+void DramHbm::control() {
+  current_.asked = true;
+  current_.told = nullptr;
+  if (current_.controlled) return;
+  current_.controlled = true;
+  dram::StateReader words(*current_.state->words);
+  turn_ = static_cast<std::size_t>(words.next());
+  edge_ = current_.begin + words.next();
+  for (auto& transfers : waiting_) transfers.clear();
+  for (std::int32_t left = words.next(); left > 0; --left)
+    for (int word = 0; word < 3; ++word) words.next();
+  for (const Ticket ticket : current_.live) {
+    const Transfer& transfer = transfers_[ticket];
+    if (transfer.progress.handed < transfer.bursts) waiting_[transfer.turn].push_back(ticket);
+  }
+  const auto find = [&](dram::RequestName name) {
+    const Ticket ticket = current_.live[static_cast<std::size_t>(name.transfer)];
+    const Transfer& transfer = transfers_[ticket];
+    const auto burst = static_cast<std::uint32_t>(name.burst);
+    return dram::NamedRequest{
+        .id = std::uint64_t{ticket} << 32 | burst,
+        .place = controller_.place(transfer.pattern->address(burst, transfer.origin))};
+  };
+  controller_.load({.at = current_.begin, .refresh_due = current_.refresh_due}, current_.open_rows,
+                   find, words);
+  begin_to_see();
+}
+
+}  // namespace plena

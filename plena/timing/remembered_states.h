@@ -1,0 +1,114 @@
+// States of a DRAM that were met before, and what became of them. A state is one in which a
+// transfer has just started, or in which the memory is at rest, whatever rows and transfers it is
+// about; a step leads from one to the next. So a stream whose states recur is foretold step by step
+// although the memory never rests.
+//
+// What a state's words and a step's key say is up to whoever makes them (dram_states.cc).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plena/dram/channel_state.h"
+#include "plena/dram/statistics.h"
+
+namespace plena {
+
+class RememberedStates {
+ public:
+  using Key = std::vector<std::int32_t>;
+
+  static constexpr std::size_t kMostTransfers = 255;  // in a state
+  static constexpr std::size_t kMostBursts = 0xFFFF;  // of a transfer
+
+  /// A burst whose end became known, of a transfer in the state's order.
+  struct KnownEnd {
+    std::int32_t end = 0;
+    std::uint16_t burst = 0;
+    std::uint8_t transfer = 0;
+  };
+  struct Progress {
+    std::uint32_t handed = 0;      // bursts the memory has accepted
+    std::uint32_t unfinished = 0;  // bursts whose end is not known
+    std::int32_t accepted = 0;     // of the last burst, when all are
+    std::int32_t finished = 0;     // latest end that is known
+  };
+  /// What was seen to follow a state while no other transfer started, before tick `until`. All
+  /// ticks count from the state's.
+  struct Passage {
+    dram::Tick until = 0;
+    dram::Tick reach = 0;  // the latest tick a channel came to
+    bool whole = false;    // until the memory is at rest
+    std::vector<Progress> transfers;
+    std::vector<KnownEnd> ends;
+  };
+
+  /// A bank whose open row changed: to that of a burst of a transfer of the state before.
+  struct OpenedRow {
+    std::uint32_t bank = 0;   // kMaxBanks * channel + bank
+    std::int32_t place = -1;  // of the transfer's pattern; -1: the bank was closed
+    std::uint8_t transfer = 0;
+  };
+  struct Counts {
+    dram::ActivityCounts activity;
+    std::array<std::vector<std::pair<dram::Tick, std::uint64_t>>, 2> latencies;  // by is_write
+    void add_to(dram::ChannelStatistics& statistics, std::uint64_t times) const;
+  };
+  struct State {
+    std::uint32_t number = 0;
+    bool at_rest = false;
+    dram::Tick settled = 0;                   // at rest: from then on, nothing changes
+    const dram::StateWords* words = nullptr;  // never null
+    std::shared_ptr<const Passage> seen;      // the longest, if no refresh falls into it
+  };
+  struct Step {
+    State* to = nullptr;
+    std::shared_ptr<const Passage> passage;
+    dram::Tick refresh_moved = 0;  // by how much later the next refresh is
+    std::vector<OpenedRow> opened;
+    Counts counts;
+    std::uint64_t times = 0;  // how often it happened without being simulated
+  };
+
+  /// The state of these words, and whether it is new. Valid until forget().
+  std::pair<State*, bool> state(const dram::StateWords& words);
+  /// Null if there is none.
+  Step* find_step(const Key& key);
+  /// Unless there is one, which is the same.
+  void add_step(const Key& key, Step step);
+  /// What was seen to follow a state with a refresh, by a key of its own; null if nothing.
+  [[nodiscard]] const std::shared_ptr<const Passage>* find_passage(const Key& key) const;
+  void add_passage(const Key& key, std::shared_ptr<const Passage> passage);
+
+  /// Whether it takes so much memory that it is time to forget().
+  [[nodiscard]] bool full() const { return bytes_ > kMostBytes; }
+  /// But for what was counted.
+  void forget();
+
+  /// Adds what the controller would have counted.
+  void add_to(dram::ChannelStatistics& statistics) const;
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  struct WordsHash {
+    std::size_t operator()(const dram::StateWords& words) const;
+  };
+
+  static constexpr std::size_t kMostBytes = std::size_t{192} << 20;
+
+  std::unordered_map<dram::StateWords, State, WordsHash> states_;
+  std::unordered_map<Key, Step, KeyHash> steps_;
+  std::unordered_map<Key, std::shared_ptr<const Passage>, KeyHash> passages_;
+  std::uint32_t met_ = 0;
+  std::size_t bytes_ = 0;
+  dram::ChannelStatistics forgotten_;  // counts of steps that are gone
+};
+
+}  // namespace plena
