@@ -494,6 +494,7 @@ StreamedProduct streamed_product(DataType hbm, ElementType sram, std::size_t n, 
 #endif
 #if HWY_TARGETS & HWY_AVX3_DL
     case SimdTarget::Avx512Vbmi:
+    case SimdTarget::Amx:
       return N_AVX3_DL::streamed::choose(hbm, n, blen);
 #endif
     default:

@@ -4,12 +4,28 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace plena {
 
 namespace {
 
 constexpr SimdTarget kTargets[] = {SimdTarget::Portable, SimdTarget::Avx2, SimdTarget::Avx512,
-                                   SimdTarget::Avx512Vbmi};
+                                   SimdTarget::Avx512Vbmi, SimdTarget::Amx};
+
+// Linux hands out the registers of the matrix unit, 8 KiB of them, to processes that ask. Threads
+// that are started later have them as well.
+bool matrix_unit_is_ours() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+         ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 // What Highway's targets of these names may use. Not hwy::SupportedTargets(): loading libhwy.so
 // calibrates its timer, which takes 4 ms of every process; its headers alone are enough.
@@ -27,11 +43,14 @@ bool cpu_has(SimdTarget target) {
     case SimdTarget::Avx512:
       return avx512;
     case SimdTarget::Avx512Vbmi:
-      return avx512 && __builtin_cpu_supports("avx512vbmi") &&
-             __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vnni") &&
-             __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq") &&
-             __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vaes") &&
-             __builtin_cpu_supports("vpclmulqdq");
+    case SimdTarget::Amx: {
+      const bool vbmi =
+          avx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+          __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bitalg") &&
+          __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("gfni") &&
+          __builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq");
+      return vbmi && (target == SimdTarget::Avx512Vbmi || matrix_unit_is_ours());
+    }
     case SimdTarget::Portable:
       break;
   }
@@ -63,6 +82,8 @@ std::string_view simd_target_name(SimdTarget target) {
       return "avx512";
     case SimdTarget::Avx512Vbmi:
       return "avx512vbmi";
+    case SimdTarget::Amx:
+      return "amx";
     case SimdTarget::Portable:
       break;
   }

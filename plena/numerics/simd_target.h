@@ -1,5 +1,5 @@
 // Which instruction set the kernels use: chosen once a process, the fastest this CPU has, or what
-// the environment variable PLENA_SIMD names (portable, avx2, avx512, avx512vbmi). Every choice
+// the environment variable PLENA_SIMD names (portable, avx2, avx512, avx512vbmi, amx). Every choice
 // gives the same bits.
 #pragma once
 
@@ -16,11 +16,12 @@ enum class SimdTarget : std::uint8_t {
   Avx2,        // AVX2 with FMA
   Avx512,      // AVX-512 F, BW, DQ, VL, CD
   Avx512Vbmi,  // and what Ice Lake added: byte tables of 128 entries
+  Amx,         // and a matrix unit for bf16, which the system lets us use
 };
 
 /// The target whose kernels serve where there are none for what `target` has more.
 constexpr SimdTarget common_target(SimdTarget target) {
-  return target == SimdTarget::Avx512Vbmi ? SimdTarget::Avx512 : target;
+  return target > SimdTarget::Avx512 ? SimdTarget::Avx512 : target;
 }
 
 std::string_view simd_target_name(SimdTarget target);
