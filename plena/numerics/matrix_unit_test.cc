@@ -11,15 +11,12 @@
 
 #include "plena/numerics/float_format.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/scratch.h"
 
 namespace plena {
 namespace {
 
 constexpr std::size_t kBlen = 4;
-
-struct alignas(64) CacheLine {
-  std::byte bytes[64];
-};
 
 // Values of exponents -spread to spread, some of them 0.
 std::vector<std::uint16_t> some_values(std::mt19937& random, std::size_t count, int spread) {

@@ -16,6 +16,8 @@ struct StreamedRows {
   const std::uint8_t* scales = nullptr;    // of row 0; unused for a plain type
   std::size_t element_pitch = 0;           // bytes from one row's elements to the next one's
   std::size_t scale_pitch = 0;             // bytes from one row's scales to the next one's
+
+  friend bool operator==(const StreamedRows&, const StreamedRows&) = default;
 };
 
 /// The product of one vector of n activations with rows of n weights.

@@ -14,17 +14,13 @@
 #include "plena/numerics/float_format.h"
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/scratch.h"
 
 namespace plena {
 namespace {
 
 constexpr std::size_t kBlen = 4;
 constexpr std::size_t kRows = 48;
-
-// Prepared activations begin on a cache line.
-struct alignas(64) Line {
-  std::uint8_t bytes[64];
-};
 
 // Rows of weights with room between them, and a vector for them.
 struct Weights {
@@ -89,7 +85,7 @@ std::size_t rows_that_agree(const Weights& weights, const std::vector<float>& a,
   const std::vector<float> start(kRows, 0.75F);
   std::vector<float> out = start;
   const StreamedProduct product = streamed_product(weights.type, sram, weights.n, kBlen, target);
-  std::vector<Line> prepared(StreamedProduct::prepared_bytes(weights.n) / sizeof(Line));
+  std::vector<CacheLine> prepared(StreamedProduct::prepared_bytes(weights.n) / sizeof(CacheLine));
   product.prepare(a.data(), weights.n, prepared.data());
   const std::size_t done =
       product.product(prepared.data(), weights.n, weights.rows(), kRows, out.data());

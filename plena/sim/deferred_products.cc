@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "plena/numerics/scratch.h"
 #include "plena/sim/prepared.h"
 
 namespace plena {
@@ -20,10 +19,6 @@ constexpr std::uint64_t kLeastWork = std::uint64_t{1} << 18;
 constexpr std::uint32_t kFewBlocks = 3;
 constexpr std::uint8_t kPassBy = 63;
 
-struct SumsScratch {};
-struct ActivationScratch {};
-struct DecodedTileScratch {};
-
 }  // namespace
 
 DeferredProducts::DeferredProducts(Machine& machine, const PreparedProgram& program,
@@ -32,22 +27,6 @@ DeferredProducts::DeferredProducts(Machine& machine, const PreparedProgram& prog
 
 DeferredProducts::Span DeferredProducts::source(std::uint64_t rows, std::size_t count) const {
   return {rows, rows + (count - 1) * std::uint64_t{program_.vlen} + program_.mlen};
-}
-
-const void* DeferredProducts::ArrangedRows::at(std::uint64_t rows, const PreparedProgram& program,
-                                               const Machine& machine) {
-  const std::size_t lines = StreamedProduct::prepared_bytes(program.mlen) / sizeof(CacheLine);
-  if (arranged_.empty()) arranged_.resize(kMost * lines);
-  std::uint16_t& newest = newest_[program.mlen_divisor.quotient(rows) % newest_.size()];
-  if (newest >= count_ || rows_[newest] != rows) {
-    newest = static_cast<std::uint16_t>(count_++);
-    rows_[newest] = rows;
-    auto* values =
-        static_cast<float*>(thread_scratch<ActivationScratch>(program.mlen * sizeof(float)));
-    program.vector->to_f32(machine.vram.data() + rows * program.vector_bytes, values, program.mlen);
-    program.streamed_weights.prepare(values, program.mlen, &arranged_[newest * lines]);
-  }
-  return &arranged_[newest * lines];
 }
 
 // ------------------------------------------------------------ noting
@@ -69,7 +48,7 @@ void DeferredProducts::add(const Term& term, std::size_t rows) {
     expected_.reserve(kMostTerms);
   }
   append(term);
-  if (term.weights.columns != nullptr) {  // else it reads HBM, which only instructions write
+  if (term.weights.in_place) {
     if (term.place >= referred_.size()) referred_.resize(term.place + 1, false);
     referred_[term.place] = true;
   }
@@ -104,7 +83,7 @@ void DeferredProducts::add_row(std::uint64_t rows, std::uint64_t place,
   if (kind_ == Kind::None) first_term_ = terms_.size();
   kind_ = Kind::Row;
   Term term{.rows = rows, .place = place, .weights = weights};
-  if (weights.columns == nullptr) term.arranged = arranged_.at(rows, program_, machine_);
+  if (weights.columns == nullptr) term.prepared_rows = arranged_.at(rows, program_, machine_);
   add(term, 1);
 }
 
@@ -185,15 +164,14 @@ void DeferredProducts::await_next_block() {
 // Ends the growing group; a chain that has begun differently from the ones before becomes the next
 // group's first.
 void DeferredProducts::split_group() {
-  const std::size_t begun = next_ - first_term_;
-  const std::size_t from = first_term_;
+  const std::vector<Term> begun(terms_.begin() + static_cast<std::ptrdiff_t>(first_term_),
+                                terms_.begin() + static_cast<std::ptrdiff_t>(next_));
   const std::uint32_t column = done_columns_;
   close_group(program_.blen, column);
-  if (begun == 0) return;
+  if (begun.empty()) return;
   kind_ = Kind::Block;
   first_term_ = terms_.size();
-  for (std::size_t i = 0; i < begun; ++i) {
-    Term term = terms_[from + i];
+  for (Term term : begun) {
     term.column += column;
     append(term);
   }
@@ -203,6 +181,8 @@ void DeferredProducts::split_group() {
 
 void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
   const std::uint64_t pitch = stride_ * program_.vlen;
+  if (kind_ == Kind::Block && blocks_ < kFewBlocks)
+    pass_by_[terms_[first_term_].place % pass_by_.size()] = kPassBy;
   Group group{static_cast<std::uint32_t>(first_term_),
               static_cast<std::uint32_t>(terms_.size() - first_term_),
               static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(columns)};
@@ -211,18 +191,57 @@ void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
                                        columns * program_.vector_bytes);
   }
   group.out_pitch = pitch * program_.vector_bytes;
-  groups_.push_back(group);
+  if (goes_below(group)) {
+    groups_.back().rows += group.rows;
+    terms_.resize(first_term_);
+    expected_.resize(first_term_);
+  } else {
+    seal_groups();
+    groups_.push_back(group);
+  }
   targets_.join({address_, address_ + (rows - 1) * pitch + columns});
   work_ += group.terms * rows * columns * program_.mlen;
-  if (kind_ == Kind::Block && blocks_ < kFewBlocks)
-    pass_by_[terms_[first_term_].place % pass_by_.size()] = kPassBy;
   kind_ = Kind::None;
   first_term_ = next_ = last_ = terms_.size();
   blocks_ = done_columns_ = last_column_ = 0;
   offer();
 }
 
-// ------------------------------------------------------------ computing
+// Whether a group is what the last one would have for the rows below its own.
+bool DeferredProducts::goes_below(const Group& group) const {
+  if (kind_ != Kind::Block || groups_.size() == sealed_) return false;
+  const Group& above = groups_.back();
+  if (above.terms != group.terms || above.columns != group.columns ||
+      above.out_pitch != group.out_pitch || above.out + above.rows * above.out_pitch != group.out ||
+      above.rows + group.rows > program_.mlen || above.rows % program_.blen != 0)
+    return false;
+  for (std::size_t i = 0; i < group.terms; ++i) {
+    const Term& upper = terms_[above.first_term + i];
+    const Term& lower = terms_[group.first_term + i];
+    if (upper.rows + above.rows * std::uint64_t{program_.vlen} != lower.rows ||
+        upper.column != lower.column || upper.transposed != lower.transposed ||
+        upper.weights != lower.weights)
+      return false;
+  }
+  return true;
+}
+
+// All groups there are get no further rows: decides who computes those that were not sealed yet.
+void DeferredProducts::seal_groups() {
+  for (; sealed_ < groups_.size(); ++sealed_) {
+    Group& group = groups_[sealed_];
+    if (program_.matrix_unit == nullptr || group.rows < MatrixUnit::kPanel ||
+        group.columns != program_.mlen)
+      continue;
+    group.on_matrix_unit = true;
+    for (std::size_t i = group.first_term; i < group.first_term + group.terms; ++i) {
+      Term& term = terms_[i];
+      const bool whole = term.transposed && term.column == 0 && term.weights.columns == nullptr;
+      if (whole) term.prepared_rows = packed_.at(term.rows, group.rows, program_, machine_);
+      group.on_matrix_unit = group.on_matrix_unit && whole && term.prepared_rows != nullptr;
+    }
+  }
+}
 
 void DeferredProducts::offer() {
   if (workers_ == nullptr || workers_->threads() == 1) return;
@@ -236,13 +255,15 @@ void DeferredProducts::offer() {
         this);
     offered_ = true;
   }
-  workers_->offer(groups_.size());
+  workers_->offer(sealed_);
 }
 
 void DeferredProducts::finish() {
   if (kind_ == Kind::Block && blocks_ != 0) split_group();
   if (kind_ != Kind::None) fold_chain();
+  seal_groups();
   if (offered_) {
+    workers_->offer(sealed_);
     workers_->close();
   } else {
     for (const Group& group : groups_) compute(group);
@@ -252,82 +273,12 @@ void DeferredProducts::finish() {
   expected_.clear();
   groups_.clear();
   arranged_.clear();
+  packed_.clear();
+  sealed_ = 0;
   first_term_ = next_ = last_ = 0;
   work_ = 0;
   sources_ = targets_ = {};
   std::fill(referred_.begin(), referred_.end(), false);
-}
-
-// A chain that was not written out yet stays in the array.
-void DeferredProducts::fold_chain() {
-  const bool row = kind_ == Kind::Row;
-  for (std::size_t i = first_term_; i < terms_.size(); ++i) {
-    if (row) {
-      multiply(terms_[i], 0, 1, program_.mlen, machine_.array.row.data());
-    } else {
-      multiply(terms_[i], terms_[i].column, program_.blen, program_.blen,
-               machine_.array.block.data());
-    }
-  }
-  kind_ = Kind::None;
-}
-
-void DeferredProducts::compute(const Group& group) const {
-  const std::size_t sums = std::size_t{group.rows} * group.columns;
-  auto* out = static_cast<float*>(thread_scratch<SumsScratch>(sums * sizeof(float)));
-  std::fill_n(out, sums, 0.0F);
-  for (std::size_t i = group.first_term; i < group.first_term + group.terms; ++i)
-    multiply(terms_[i], terms_[i].column, group.rows, group.columns, out);
-  for (std::size_t r = 0; r < group.rows; ++r)
-    program_.vector->from_f32(out + r * group.columns, group.out + r * group.out_pitch,
-                              group.columns);
-}
-
-// `rows` windows of a term as f32.
-DeferredProducts::Activations DeferredProducts::activations(const Term& term,
-                                                            std::size_t rows) const {
-  const auto& p = program_;
-  const std::uint8_t* lanes = machine_.vram.data() + term.rows * p.vector_bytes;
-  if (p.vector_format == kFp32) return {reinterpret_cast<const float*>(lanes), p.vlen};
-  auto* values =
-      static_cast<float*>(thread_scratch<ActivationScratch>(rows * p.mlen * sizeof(float)));
-  for (std::size_t r = 0; r < rows; ++r)
-    p.vector->to_f32(lanes + r * p.vlen * p.vector_bytes, values + r * p.mlen, p.mlen);
-  return {values, p.mlen};
-}
-
-// out[rows][columns] += the term's rows times its columns from `column` on.
-void DeferredProducts::multiply(const Term& term, std::uint32_t column, std::size_t rows,
-                                std::size_t columns, float* out) const {
-  const TileWeights& weights = term.weights;
-  if (weights.columns == nullptr) return multiply_bytes(term, columns, out);
-  const Activations a = activations(term, rows);
-  const ProductShape shape{rows, columns, program_.mlen, program_.blen, weights.finite};
-  program_.matrix->product(shape, a.values, a.stride,
-                           weights.columns + column * program_.matrix_bytes, program_.mlen, out,
-                           columns);
-}
-
-// The same for the one row and all columns of M_TMV: the bytes as they lie, and the tile's rows
-// that cannot be taken so decoded.
-void DeferredProducts::multiply_bytes(const Term& term, std::size_t columns, float* out) const {
-  const auto& p = program_;
-  const TileWeights& weights = term.weights;
-  const std::size_t done =
-      p.streamed_weights.product(term.arranged, p.mlen, weights.bytes, columns, out);
-  if (done == columns) [[likely]]
-    return;
-  const std::size_t row_bytes = p.mlen * p.matrix_bytes;
-  auto* tile = static_cast<std::uint8_t*>(thread_scratch<DecodedTileScratch>(row_bytes * columns));
-  for (std::size_t row = done; row < columns; ++row) {
-    weights.codec->decode(weights.bytes.elements + row * weights.bytes.element_pitch,
-                          weights.bytes.scales + row * weights.bytes.scale_pitch, 0, p.mlen,
-                          tile + row * row_bytes);
-  }
-  const ProductShape rest{1, columns - done, p.mlen, p.blen};
-  const Activations a = activations(term, 1);
-  p.matrix->product_transposed(rest, a.values, a.stride, tile + done * row_bytes, p.mlen,
-                               out + done, p.mlen);
 }
 
 }  // namespace plena

@@ -4,8 +4,9 @@
 // SRAM or the array, or meanwhile by other threads (workers.h).
 //
 // Column blocks of M_MM and M_TMM that follow each other with the same rows become one product of
-// many columns. Nobody can tell: rules are checked when an instruction comes, sums keep their
-// order, and whatever a noted product reads stays as it is until it was computed.
+// many columns, and such products of rows that follow each other one of many rows. Nobody can tell:
+// rules are checked when an instruction comes, sums keep their order, and whatever a noted product
+// reads stays as it is until it was computed.
 #pragma once
 
 #include <array>
@@ -16,18 +17,23 @@
 #include "plena/machine/machine.h"
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/streamed_product.h"
+#include "plena/sim/prepared_rows.h"
 #include "plena/sim/workers.h"
 
 namespace plena {
 
 class PreparedProgram;
 
-/// Weights of a tile: in the Matrix SRAM format, or bytes of HBM.
+/// Weights of a tile: in the Matrix SRAM format, one way or the other, or bytes of HBM.
 struct TileWeights {
-  const std::uint8_t* columns = nullptr;  // element (k, c) of the factor at [k][c]; null: the bytes
+  const std::uint8_t* columns = nullptr;  // element (k, c) of the factor at [k][c], or null
+  const std::uint8_t* rows = nullptr;     // at [c][k], or null
   bool finite = false;                    // none is infinite or NaN
-  const HbmCodec* codec = nullptr;
+  bool in_place = false;                  // in Matrix SRAM, or as long as the tile is there
+  const HbmCodec* codec = nullptr;        // of the bytes, where neither of the above is there
   StreamedRows bytes;
+
+  friend bool operator==(const TileWeights&, const TileWeights&) = default;
 };
 
 /// Which product of M_MM or M_TMM: BLEN rows of Vector SRAM from element `rows` on times BLEN
@@ -87,7 +93,7 @@ class DeferredProducts {
     std::uint32_t column = 0;  // of the tile, where the product begins
     bool transposed = false;
     TileWeights weights;
-    const void* arranged = nullptr;  // the rows, for weights that are bytes
+    const void* prepared_rows = nullptr;  // for the kernel that takes them
   };
   // What the next column block does with a term.
   struct Expected {
@@ -101,6 +107,7 @@ class DeferredProducts {
     std::uint32_t rows = 0, columns = 0;
     std::uint8_t* out = nullptr;  // in Vector SRAM
     std::size_t out_pitch = 0;    // bytes between rows
+    bool on_matrix_unit = false;
   };
   // Elements of Vector SRAM; from `begin` up to `end`.
   struct Span {
@@ -115,27 +122,6 @@ class DeferredProducts {
   };
   enum class Kind : std::uint8_t { None, Row, Block };
 
-  // Activations of M_TMV as StreamedProduct::prepare() arranges them: programs multiply the same
-  // few rows with every tile of a matrix. What terms refer to stays in place.
-  class ArrangedRows {
-   public:
-    [[nodiscard]] bool full() const { return count_ == kMost; }
-    void clear() { count_ = 0; }
-    /// Of the MLEN lanes of Vector SRAM from element `rows` on.
-    const void* at(std::uint64_t rows, const PreparedProgram& program, const Machine& machine);
-
-   private:
-    static constexpr std::size_t kMost = 256;
-    struct alignas(64) CacheLine {
-      std::byte bytes[64];
-    };
-
-    std::size_t count_ = 0;
-    std::array<std::uint64_t, kMost> rows_{};
-    std::array<std::uint16_t, 64> newest_{};  // by place of the row
-    std::vector<CacheLine> arranged_;         // [kMost][lines of one]
-  };
-
   [[nodiscard]] Span source(std::uint64_t rows, std::size_t count) const;
   [[nodiscard]] bool in_chain() const {
     return kind_ == Kind::Row || (kind_ == Kind::Block && (blocks_ == 0 || next_ != first_term_));
@@ -147,17 +133,25 @@ class DeferredProducts {
   [[nodiscard]] bool may_write(const Span& target);
   void split_group();
   void close_group(std::size_t rows, std::size_t columns);
+  [[nodiscard]] bool goes_below(const Group& group) const;
+  void seal_groups();
+  void offer();
+
+  // ---- computing
   void fold_chain();
   void compute(const Group& group) const;
+  void compute_on_matrix_unit(const Group& group) const;
+  const void* pack_weights(const Term& term) const;
   void multiply(const Term& term, std::uint32_t column, std::size_t rows, std::size_t columns,
                 float* out) const;
   void multiply_bytes(const Term& term, std::size_t columns, float* out) const;
+  const std::uint8_t* decoded_rows(const TileWeights& weights, std::size_t begin,
+                                   std::size_t end) const;
   struct Activations {
     const float* values;
     std::size_t stride;
   };
   [[nodiscard]] Activations activations(const Term& term, std::size_t rows) const;
-  void offer();
 
   Machine& machine_;
   const PreparedProgram& program_;
@@ -168,7 +162,9 @@ class DeferredProducts {
   std::vector<Term> terms_;
   std::vector<Expected> expected_;  // of each term
   std::vector<Group> groups_;
+  std::size_t sealed_ = 0;  // groups that grow no more
   ArrangedRows arranged_;
+  PackedRows packed_;
   std::uint64_t work_ = 0;  // multiply-adds of the groups
   Span sources_;            // of all terms
   Span targets_;            // of the groups

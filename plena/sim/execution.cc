@@ -48,7 +48,9 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
       matrix_kv_codec(s.hbm_m_kv_type, matrix_format),
       activation_codec(s.hbm_v_act_type, vector_format),
       vector_kv_codec(s.hbm_v_kv_type, vector_format),
-      streamed_weights(streamed_product(s.hbm_m_weight_type, matrix_format, s.mlen, s.blen)) {
+      streamed_weights(streamed_product(s.hbm_m_weight_type, matrix_format, s.mlen, s.blen)),
+      matrix_unit(vector_format == matrix_format ? plena::matrix_unit(matrix_format, s.mlen, s.blen)
+                                                 : nullptr) {
   if (!d.has(RsSwitch::Mx)) return;
   for (const DataType type :
        {s.hbm_m_weight_type, s.hbm_m_kv_type, s.hbm_v_act_type, s.hbm_v_kv_type})

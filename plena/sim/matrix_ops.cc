@@ -210,8 +210,26 @@ template <bool kTransposed>
 TileWeights tile_weights(Execution& x, std::uint64_t place) {
   const std::uint64_t tile = place * x.program.tile_elements;
   TileWeights weights{.columns = kTransposed ? x.mram_columns(tile) : x.mram(tile),
-                      .finite = x.mram_is_finite(tile)};
-  if (weights.columns == nullptr) weights.columns = x.turned.columns(place, x.mram(tile));
+                      .finite = x.mram_is_finite(tile),
+                      .in_place = x.shown.cached(place) == nullptr};
+  if (weights.columns == nullptr) {
+    weights.columns = x.turned.columns(place, x.mram(tile));
+    weights.in_place = true;
+  }
+  return weights;
+}
+
+// The tile at a place as the matrix unit has it packed: not transposed, and not even decoded.
+TileWeights tile_rows(Execution& x, std::uint64_t place) {
+  const std::uint64_t tile = place * x.program.tile_elements;
+  TileWeights weights{.finite = x.mram_is_finite(tile)};
+  if (const StreamedTile* bytes = x.shown.streamed(place)) {
+    weights.codec = bytes->codec;
+    weights.bytes = bytes->rows;
+    return weights;
+  }
+  weights.rows = x.mram(tile);
+  weights.in_place = x.shown.cached(place) == nullptr;
   return weights;
 }
 
@@ -225,7 +243,9 @@ bool defer_block(Execution& x, std::uint64_t vector_address, std::uint64_t matri
                              static_cast<std::uint32_t>(column), kTransposed};
   const bool clear = x.machine.array.shape == ArrayShape::Clear;
   if (!x.deferred.takes_block(product, clear)) return false;
-  x.deferred.add_block(product, tile_weights<kTransposed>(x, product.place));
+  x.deferred.add_block(product, kTransposed && p.matrix_unit != nullptr
+                                    ? tile_rows(x, product.place)
+                                    : tile_weights<kTransposed>(x, product.place));
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "plena/machine/machine.h"
 #include "plena/numerics/hbm_codec.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/numerics/matrix_unit.h"
 #include "plena/numerics/rs_formats.h"
 #include "plena/numerics/streamed_product.h"
 #include "plena/numerics/vector_kernels.h"
@@ -98,7 +99,8 @@ class PreparedProgram {
   HbmCodec weight_codec, matrix_kv_codec;      // HBM to Matrix SRAM
   HbmCodec activation_codec, vector_kv_codec;  // HBM to and from Vector SRAM
   StreamedProduct streamed_weights;            // M_TMV of a weight tile as it lies in HBM; or null
-  // The same under rs-mx, in the order weight, matrix KV, activation, vector KV; else none.
+  const MatrixUnit* matrix_unit;               // for many rows of the Vector SRAM format; or null
+  // Codecs under rs-mx, in the order weight, matrix KV, activation, vector KV; else none.
   std::vector<RsDecoder> rs_decoders;
 };
 

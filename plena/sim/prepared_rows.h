@@ -1,0 +1,57 @@
+// Rows of Vector SRAM as kernels want them, prepared once for all the tiles they meet: programs
+// multiply the same few rows with every tile of a matrix. What was handed out stays in place until
+// clear().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plena/machine/machine.h"
+#include "plena/numerics/scratch.h"
+
+namespace plena {
+
+class PreparedProgram;
+
+/// Single rows, as StreamedProduct::prepare() arranges them.
+class ArrangedRows {
+ public:
+  [[nodiscard]] bool full() const { return count_ == kMost; }
+  void clear() { count_ = 0; }
+  /// The MLEN lanes from element `row` on. Not when full().
+  const void* at(std::uint64_t row, const PreparedProgram& program, const Machine& machine);
+
+ private:
+  static constexpr std::size_t kMost = 256;
+
+  std::size_t count_ = 0;
+  std::array<std::uint64_t, kMost> rows_{};
+  std::array<std::uint16_t, 64> newest_{};  // by place of the row
+  std::vector<CacheLine> arranged_;         // [kMost][lines of one]
+};
+
+/// Up to MLEN rows at a time, as MatrixUnit::pack_rows() packs them.
+class PackedRows {
+ public:
+  void clear() { count_ = 0; }
+  /// `rows` windows of MLEN lanes from element `first` on, VLEN apart; null where there is no room.
+  const void* at(std::uint64_t first, std::size_t rows, const PreparedProgram& program,
+                 const Machine& machine);
+
+ private:
+  static constexpr std::size_t kMost = 128;
+  struct Rows {
+    std::uint64_t first = 0;
+    std::size_t count = 0;
+    friend bool operator==(const Rows&, const Rows&) = default;
+  };
+
+  std::size_t count_ = 0;
+  std::array<Rows, kMost> rows_{};
+  std::array<std::uint16_t, 64> newest_{};  // by place of the first row
+  std::vector<CacheLine> packed_;           // [kMost][lines of MLEN rows]
+};
+
+}  // namespace plena
