@@ -50,7 +50,7 @@ class ActivationStages {
         activation_(activation),
         gated_(gated),
         count_(rows.count),
-        at_once_(std::min(rows.count, kMostPointers / (gated ? 4U : 3U))),
+        at_once_(rows_at_once(rows.count)),
         gate_(e_, rows.gate, at_once_, "gate"),
         up_(e_, rows.up, gated ? at_once_ : 0, "up"),
         t_(e_, rows.to, at_once_, "activation"),
@@ -67,7 +67,12 @@ class ActivationStages {
   }
 
  private:
-  static constexpr std::uint64_t kMostPointers = 12;  // that callers leave
+  // As many as there are registers for, one of which counts a loop over them.
+  [[nodiscard]] std::uint64_t rows_at_once(std::uint64_t rows) const {
+    const std::uint64_t wanted = gated_ ? 3 : 4;
+    const std::uint64_t series = 2U + (gated_ ? 1U : 0U) + (needs_other() ? 1U : 0U);
+    return std::max<std::uint64_t>(1, std::min({rows, wanted, (e_.free_gps() - 1) / series}));
+  }
 
   [[nodiscard]] bool needs_other() const {
     return needs_another_stage(activation_, context_.dialect);

@@ -4,7 +4,8 @@
 // Heads narrower than a row share rows: each query is isolated in a row of its own before the
 // scores, and its output lands in its own lanes. Only the tiles in sight are walked; the last one
 // is masked, and with a window the first one too. Where the K and V tiles of the whole context fit
-// Matrix SRAM they are loaded first.
+// Matrix SRAM they are loaded first. Where the scores of the whole context do not fit Vector SRAM,
+// running_attention.cc goes through the context once, tile by tile.
 
 #include "plena/compiler/attention_tile.h"
 #include "plena/compiler/score_maxima.h"
@@ -44,6 +45,10 @@ void load_cache(const AttentionTile& tile) {
 }
 
 void emit_tile(const AttentionTile& tile) {
+  if (tile.context.plan.running_softmax) {
+    if (tile.layout().tiles == 1) load_behind_next(tile.context);
+    return emit_running_attention(tile);
+  }
   if (slots_overlap(tile)) return emit_overlapped_slots(tile);
   if (ScoreMaxima::serve(tile)) {
     const ScoreMaxima maxima(tile);

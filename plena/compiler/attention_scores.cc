@@ -208,6 +208,7 @@ void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima) {
 }
 
 void emit_no_scores(const KernelContext& context) {
+  if (context.plan.no_scores.count == 0) return;
   Emitter& e = context.emitter;
   HeldGp zeros(e, "zeros");
   HeldGp row(e, "lowest scores");

@@ -44,6 +44,10 @@ bool slots_overlap(const AttentionTile& tile);
 /// of the slot before find their maximum and those of the slot before that become weights.
 void emit_overlapped_slots(const AttentionTile& tile);
 
+/// All of it tile by tile of positions, with a running maximum and sum
+/// (MemoryPlan::running_softmax).
+void emit_running_attention(const AttentionTile& tile);
+
 /// scores[tile][head] = q k of the positions in sight, masked; last_scores = how far those of the
 /// newest tile are behind the first. `maxima`, where there are any, are found on the way.
 void emit_scores(const AttentionTile& tile, const ScoreMaxima* maxima);

@@ -348,25 +348,33 @@ std::uint64_t wanted_logit_rows(const TiledGraph& tiled, const CompileOptions& o
   return std::max<std::uint64_t>(rows, 1);
 }
 
-// The plan with the most tokens of a block that fit. Rather than fewer tokens it takes rows that
-// buffers share, and rather than those logits in pieces: of so many weight tiles that the loads
-// between them do not matter.
+// The plan for blocks of shapes.tokens with one way of attention. Rather than logits in pieces it
+// takes rows that buffers share.
+Result<Plans> plan_way(const TiledGraph& tiled, PlanInput& shapes, const CompileOptions& options) {
+  constexpr std::uint64_t kLeastTiles = 64;  // so that the loads between pieces do not matter
+  shapes.logit_rows = wanted_logit_rows(tiled, options);
+  for (const bool share : {options.share_rows, true}) {
+    shapes.share = share;
+    if (auto whole = plan_for(tiled, shapes, options.settings)) return whole;
+  }
+  const std::uint64_t least = (kLeastTiles + tiled.dim_tiles - 1) / tiled.dim_tiles;
+  return plan_pieces(tiled, shapes, options.settings, shapes.tokens == 1 ? 1 : least);
+}
+
+// The plan with the most tokens of a block that fit. Rather than fewer tokens it takes a running
+// softmax, of blocks alone if that is enough.
 Result<Plans> plan_largest_block(const TiledGraph& tiled, PlanInput& shapes,
                                  const CompileOptions& options) {
-  constexpr std::uint64_t kLeastTiles = 64;
-  const std::uint64_t least = (kLeastTiles + tiled.dim_tiles - 1) / tiled.dim_tiles;
   std::uint32_t most = options.block == 0 ? tiled.mlen : options.block;
   for (;; most = shapes.tokens / 2) {
     shapes.tokens = block_size(tiled, options.settings, most);
-    shapes.logit_rows = wanted_logit_rows(tiled, options);
-    for (const bool share : {options.share_rows, true}) {
-      shapes.share = share;
-      if (auto whole = plan_for(tiled, shapes, options.settings)) return whole;
+    for (const auto running : {RunningSoftmax::None, RunningSoftmax::Blocks, RunningSoftmax::All}) {
+      if (running < options.running) continue;
+      shapes.running = running;
+      auto plans = plan_way(tiled, shapes, options);
+      const bool last = shapes.tokens == 1 && running == RunningSoftmax::All;
+      if (plans || last) return plans;
     }
-    const bool last = shapes.tokens == 1;
-    auto pieces = plan_pieces(tiled, shapes, options.settings, last ? 1 : least);
-    if (pieces) return pieces;
-    if (last) return pieces;
   }
 }
 

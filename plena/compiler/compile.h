@@ -10,6 +10,7 @@
 #include "plena/compiler/graph.h"
 #include "plena/compiler/hbm_packer.h"
 #include "plena/compiler/image.h"
+#include "plena/compiler/memory_plan.h"
 #include "plena/compiler/turn_choice.h"
 #include "plena/config/settings.h"
 #include "plena/isa/dialect.h"
@@ -31,6 +32,7 @@ struct CompileOptions {
   TurnRule rotate = TurnRule::Off;      // of a model's vectors, for the sake of those scales
   std::uint32_t logits_at_once = 0;     // in Vector SRAM, at most; 0: as many as it holds
   bool share_rows = false;              // of Vector SRAM by buffers, even where all of them fit
+  RunningSoftmax running = RunningSoftmax::None;  // at least there, even where all scores fit
   // Elements of weights or KV cache behind one address, at most; an address register's reach is the
   // default. What exceeds it is cut between layers, and the registers are set anew for each.
   std::uint64_t window_elements = std::numeric_limits<std::uint64_t>::max();

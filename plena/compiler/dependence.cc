@@ -127,6 +127,7 @@ class Finder {
       case Meeting::Never:
         return;
       case Meeting::Perhaps:
+        if (a.memory == Memory::Hbm && a.write && !b.write) out_[n].follows_store = true;
         return edge(earlier, n, a.memory == Memory::Hbm && a.write && !b.write ? kStoreLatency : 1);
       case Meeting::Surely:
         return a.write ? reach(earlier, n) : edge(earlier, n, out_[earlier].interval);

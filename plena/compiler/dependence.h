@@ -30,6 +30,7 @@ struct DependenceNode {
   Unit unit{};
   std::uint32_t latency = 0;   // cycles until its results are there; an assumption for transfers
   std::uint32_t interval = 0;  // cycles its unit is busy
+  bool follows_store = false;  // loads what a store of the block may have written
   std::vector<DependenceEdge> after;  // later nodes that wait for this one
   std::size_t before = 0;             // nodes it waits for (counted once for each edge)
 };

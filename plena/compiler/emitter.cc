@@ -178,6 +178,12 @@ Result<EmittedProgram> Emitter::finish() && {
   return print(*listing);
 }
 
+std::uint64_t Emitter::free_gps() const {
+  const auto first = taken_gp_.begin() + 1;
+  return static_cast<std::uint64_t>(
+      std::count(first, taken_gp_.begin() + kConstantGp.index, false));
+}
+
 Gp Emitter::take_gp(std::string_view purpose) {
   for (std::uint8_t index = 1; index < kConstantGp.index; ++index) {
     if (taken_gp_[index]) continue;

@@ -176,6 +176,9 @@ class Emitter {
   /// Copies a register.
   void copy(Gp to, Gp from, std::string_view comment = {});
 
+  /// General-purpose registers that nobody holds.
+  [[nodiscard]] std::uint64_t free_gps() const;
+
   /// A run of the program may start here.
   void mark_entry() { listing_.push_back({Line::Kind::Entry, {}, {}}); }
 

@@ -45,7 +45,8 @@ class IssueClock {
 std::vector<Cycles> path_lengths(std::span<const DependenceNode> nodes) {
   std::vector<Cycles> lengths(nodes.size());
   for (std::size_t n = nodes.size(); n-- > 0;) {
-    lengths[n] = is_transfer_unit(nodes[n].unit) ? 1 : nodes[n].latency;
+    const bool waited_for = !is_transfer_unit(nodes[n].unit) || nodes[n].follows_store;
+    lengths[n] = waited_for ? nodes[n].latency : 1;
     for (const DependenceEdge& edge : nodes[n].after) {
       lengths[n] = std::max(lengths[n], edge.delay + lengths[edge.node]);
     }

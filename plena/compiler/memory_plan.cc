@@ -300,6 +300,24 @@ void place_values(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& in
   }
 }
 
+void place_scores(MemoryPlan& plan, const TiledGraph& tiled, const Settings& settings,
+                  const DecodingLives& lives) {
+  const std::uint64_t heads = tiled.heads.heads_per_tile();
+  if (plan.running_softmax) {
+    const Life attention = lives.during<AttentionOp>();
+    plan.scores = plan.vram.place("scores of a tile", heads, attention);
+    if (tiled.heads.slots > 1) {
+      plan.outputs = plan.vram.place("outputs head by head", heads, attention);
+    }
+    return;
+  }
+  // The lowest scores, written once, lie right before the others.
+  const std::uint64_t scores = tiled.context_tiles * heads + settings.blen - 1;
+  const Block all = plan.vram.place("lowest scores, scores", heads + scores, lives.of_position());
+  plan.no_scores = {"lowest scores", all.first, heads};
+  plan.scores = {"scores", all.first + heads, scores};
+}
+
 // What attention and feed-forward layers pass from stage to stage.
 void place_stages(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                   const Settings& settings) {
@@ -307,11 +325,7 @@ void place_stages(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& in
   const std::uint64_t heads = tiled.heads.heads_per_tile();
   const Life attention = lives.during<AttentionOp>();
   plan.heads = plan.vram.place("queries head by head", heads, attention);
-  // The lowest scores, written once, lie right before the others.
-  const std::uint64_t scores = tiled.context_tiles * heads + settings.blen - 1;
-  const Block all = plan.vram.place("lowest scores, scores", heads + scores, lives.of_position());
-  plan.no_scores = {"lowest scores", all.first, heads};
-  plan.scores = {"scores", all.first + heads, scores};
+  place_scores(plan, tiled, settings, lives);
   plan.group_sums = plan.vram.place("sums of weights", tiled.heads.groups + settings.blen - 1);
   plan.group_scales = plan.vram.place("1 / sum by lanes", tiled.heads.groups, attention);
   const std::uint64_t hidden = tiled.hidden_tiles;
@@ -429,7 +443,7 @@ void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& inp
   plan.stage = mram.place("slots of weight tiles", 2 * plan.slot_pitch, lives.of_weights(true));
   plan.cache_stage = mram.place("cache tiles in use", span + slack, lives.of_cache(true));
   const std::uint64_t context = std::uint64_t{tiled.context_tiles} * span + slack;
-  if (2 * context > room()) return;
+  if (plan.running_softmax || 2 * context > room()) return;
   plan.key_tiles = mram.place("K tiles", context, lives.of_cache(true));
   plan.value_tiles = mram.place("V tiles", context, lives.of_cache(true));
   if (2 * (1 + slack) > room()) return;
@@ -449,6 +463,9 @@ void place_scalars(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& i
   const DecodingLives lives(plan, tiled, input);
   const Life attention = lives.during<AttentionOp>();
   plan.score_maxima = plan.fp.place("maxima of scores", tiled.heads.heads_per_tile(), attention);
+  if (plan.running_softmax) {
+    plan.corrections = plan.fp.place("corrections", tiled.heads.heads_per_tile(), attention);
+  }
   plan.head_scales = plan.fp.place("reciprocals of sums", tiled.heads.heads_per_tile(), attention);
   const bool sinks =
       std::ranges::any_of(graph.layers, [](const Layer& l) { return !l.sinks.empty(); });
@@ -614,6 +631,7 @@ Result<MemoryPlan> plan_memory(const TiledGraph& graph, const PlanInput& input,
                                const Settings& settings) {
   const std::uint64_t reachable_rows = kRegisterReach / settings.vlen;
   MemoryPlan plan{
+      .running_softmax = input.running == RunningSoftmax::All,
       .step_order = StepOrder(*graph.graph),
       .share = input.share,
       .hbm = BlockAllocator("HBM", settings.hbm_size, "bytes"),

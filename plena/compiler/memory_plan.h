@@ -90,6 +90,10 @@ struct TableShape {
   [[nodiscard]] std::uint64_t stored_rows() const { return std::uint64_t{rows} * terms; }
 };
 
+/// Which entries of the program take the softmax of a context with a running maximum and sum: those
+/// whose scores of the whole context do not fit Vector SRAM.
+enum class RunningSoftmax : std::uint8_t { None, Blocks, All };
+
 /// What the plan needs to know besides the graph.
 struct PlanInput {
   TableShape positions;  // what follows from the position: [context] cosines and sines, embeddings
@@ -101,6 +105,8 @@ struct PlanInput {
   // Blocks may share room within an entry, too, and not only with those of other entries. It is for
   // models that do not fit otherwise: what shares rows waits for what was there.
   bool share = false;
+  // Attention goes through the context tile by tile, so that scores of one tile are there at once.
+  RunningSoftmax running = RunningSoftmax::None;
   bool activation_stage = true;  // an activation has a stage of its own between others
   // Elements of weights or cache behind one address: no more than a register reaches anyway.
   std::uint64_t window_elements = std::numeric_limits<std::uint64_t>::max();
@@ -116,6 +122,8 @@ struct WindowPlaces {
 };
 
 struct MemoryPlan {
+  bool running_softmax = false;  // see running_attention.cc
+
   // HBM. One SCALE_REG serves all tensors: each one's scales lie the same distance behind its
   // elements.
   LayeredTensor weights;     // tiles in the order of use; the first layer's behind the permutation
@@ -133,7 +141,9 @@ struct MemoryPlan {
   std::vector<Block> values;     // by ValueId, [tokens][rows]
   Block heads;                   // [heads of a tile] queries, each alone in its row
   Block no_scores;               // [heads of a tile] the lowest, as if of a tile before the first
-  Block scores;                  // [context tiles][heads of a tile], and rows an M_MM reads behind
+  Block scores;                  // [context tiles][heads of a tile], and rows an M_MM reads behind;
+                                 // with a running softmax [heads of a tile]
+  Block outputs;                 // [heads of a tile] so far, of heads that share rows; likewise
   Block group_sums;              // [groups] sums of weights in the first lanes of slots
   Block group_scales;            // [groups] what the outputs are to be multiplied by, head by head
   Block gate;                    // [tokens][2 hidden tiles] gate and up in turn
@@ -167,6 +177,7 @@ struct MemoryPlan {
   // FP_MEM; constants follow.
   Block head_scales;     // [heads of a tile] likewise, where heads have rows of their own
   Block score_maxima;    // [heads of a tile]
+  Block corrections;     // [heads of a tile] of a running softmax
   Block expert_weights;  // [8]
   Block sinks;           // [layers][K tile][slot][group]
 
