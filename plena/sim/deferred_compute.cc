@@ -32,7 +32,7 @@ void DeferredProducts::fold_chain() {
 }
 
 void DeferredProducts::compute(const Group& group) const {
-  if (group.on_matrix_unit) return compute_on_matrix_unit(group);
+  if (group.on_matrix_unit) return compute_on_matrix_unit(group, 0, program_.mlen);
   const std::size_t sums = std::size_t{group.rows} * group.columns;
   auto* out = static_cast<float*>(thread_scratch<SumsScratch>(sums * sizeof(float)));
   std::fill_n(out, sums, 0.0F);
@@ -62,6 +62,17 @@ const std::uint8_t* DeferredProducts::decoded_rows(const TileWeights& weights, s
   const std::size_t row_bytes = program_.mlen * program_.matrix_bytes;
   auto* tile =
       static_cast<std::uint8_t*>(thread_scratch<DecodedTileScratch>(row_bytes * (end - begin)));
+  const StreamedRows& bytes = weights.bytes;
+  const DataType& type = weights.codec->hbm_type();
+  const std::size_t bits = bytes.element_pitch * 8;
+  if (bits == program_.mlen * type.width() &&
+      (!type.is_mx() || bytes.scale_pitch * type.block == program_.mlen)) {
+    // Row after row without a gap.
+    weights.codec->decode(bytes.elements + begin * bytes.element_pitch,
+                          bytes.scales + begin * bytes.scale_pitch, 0,
+                          (end - begin) * program_.mlen, tile);
+    return tile;
+  }
   for (std::size_t row = begin; row < end; ++row) {
     weights.codec->decode(weights.bytes.elements + row * weights.bytes.element_pitch,
                           weights.bytes.scales + row * weights.bytes.scale_pitch, 0, program_.mlen,
@@ -104,38 +115,55 @@ void DeferredProducts::multiply_bytes(const Term& term, std::size_t columns, flo
 
 // ------------------------------------------------------------ the matrix unit
 
-const void* DeferredProducts::pack_weights(const Term& term) const {
+// Columns `begin` to `end` of the factor.
+const void* DeferredProducts::pack_weights(const Term& term, std::size_t begin,
+                                           std::size_t end) const {
   const std::size_t side = program_.mlen;
-  const std::uint8_t* rows = term.weights.rows;
-  if (rows == nullptr) rows = decoded_rows(term.weights, 0, side);
-  void* packed = thread_scratch<PackedScratch>(MatrixUnit::packed_bytes(side, side));
-  program_.matrix_unit->pack_weights(rows, side, side, packed);
+  const std::uint8_t* rows = term.weights.rows != nullptr
+                                 ? term.weights.rows + begin * side * program_.matrix_bytes
+                                 : decoded_rows(term.weights, begin, end);
+  void* packed = thread_scratch<PackedScratch>(MatrixUnit::packed_bytes(end - begin, side));
+  program_.matrix_unit->pack_weights(rows, end - begin, side, packed);
   return packed;
 }
 
-// Sums are [column][row] until all terms are in them.
-void DeferredProducts::compute_on_matrix_unit(const Group& group) const {
+// Columns `begin` to `end` of a group. Sums are [column][row] until all terms are in them.
+void DeferredProducts::compute_on_matrix_unit(const Group& group, std::size_t begin,
+                                              std::size_t end) const {
   const std::size_t side = program_.mlen;
+  const std::size_t columns = end - begin;
   const std::size_t tile_bytes = side * side * sizeof(float);
   auto* sums = static_cast<float*>(thread_scratch<SumsScratch>(tile_bytes));
   auto* rows = static_cast<float*>(thread_scratch<SumRowsScratch>(tile_bytes));
   const std::size_t panels = (group.rows + MatrixUnit::kPanel - 1) / MatrixUnit::kPanel;
-  std::fill_n(sums, side * side, 0.0F);
+  std::fill_n(sums, columns * side, 0.0F);
   for (std::size_t i = group.first_term; i < group.first_term + group.terms; ++i) {
     const Term& term = terms_[i];
     if (program_.matrix_unit->product(term.prepared_rows, panels * MatrixUnit::kPanel,
-                                      pack_weights(term), side, side, sums, side))
+                                      pack_weights(term, begin, end), columns, side, sums, side))
       continue;
     // To −0 a product adds as it is.
-    std::fill_n(rows, group.rows * side, -0.0F);
-    multiply(term, 0, group.rows, side, rows);
+    std::fill_n(rows, group.rows * columns, -0.0F);
+    multiply(term, static_cast<std::uint32_t>(begin), group.rows, columns, rows);
     for (std::size_t r = 0; r < group.rows; ++r) {
-      for (std::size_t c = 0; c < side; ++c) sums[c * side + r] += rows[r * side + c];
+      for (std::size_t c = 0; c < columns; ++c) sums[c * side + r] += rows[r * columns + c];
     }
   }
   matrix_kernels(kFp32).transpose(sums, rows, side);
-  for (std::size_t r = 0; r < group.rows; ++r)
-    program_.vector->from_f32(rows + r * side, group.out + r * group.out_pitch, side);
+  for (std::size_t r = 0; r < group.rows; ++r) {
+    program_.vector->from_f32(
+        rows + r * side, group.out + r * group.out_pitch + begin * program_.vector_bytes, columns);
+  }
+}
+
+// One of kParts parts of a group.
+void DeferredProducts::compute_part(const Group& group, std::size_t part) const {
+  if (group.on_matrix_unit) {
+    const std::size_t columns = program_.mlen / kParts;
+    compute_on_matrix_unit(group, part * columns, (part + 1) * columns);
+  } else if (part == 0) {
+    compute(group);
+  }
 }
 
 }  // namespace plena

@@ -250,12 +250,12 @@ void DeferredProducts::offer() {
     workers_->open(
         [](const void* self, std::size_t i) {
           const auto& deferred = *static_cast<const DeferredProducts*>(self);
-          deferred.compute(deferred.groups_[i]);
+          deferred.compute_part(deferred.groups_[i / kParts], i % kParts);
         },
         this);
     offered_ = true;
   }
-  workers_->offer(sealed_);
+  workers_->offer(sealed_ * kParts);
 }
 
 void DeferredProducts::finish() {
@@ -263,7 +263,7 @@ void DeferredProducts::finish() {
   if (kind_ != Kind::None) fold_chain();
   seal_groups();
   if (offered_) {
-    workers_->offer(sealed_);
+    workers_->offer(sealed_ * kParts);
     workers_->close();
   } else {
     for (const Group& group : groups_) compute(group);

@@ -122,6 +122,9 @@ class DeferredProducts {
   };
   enum class Kind : std::uint8_t { None, Row, Block };
 
+  // A group of many rows is shared by so many threads: often somebody looks after each.
+  static constexpr std::size_t kParts = 2;
+
   [[nodiscard]] Span source(std::uint64_t rows, std::size_t count) const;
   [[nodiscard]] bool in_chain() const {
     return kind_ == Kind::Row || (kind_ == Kind::Block && (blocks_ == 0 || next_ != first_term_));
@@ -140,8 +143,9 @@ class DeferredProducts {
   // ---- computing
   void fold_chain();
   void compute(const Group& group) const;
-  void compute_on_matrix_unit(const Group& group) const;
-  const void* pack_weights(const Term& term) const;
+  void compute_part(const Group& group, std::size_t part) const;
+  void compute_on_matrix_unit(const Group& group, std::size_t begin, std::size_t end) const;
+  const void* pack_weights(const Term& term, std::size_t begin, std::size_t end) const;
   void multiply(const Term& term, std::uint32_t column, std::size_t rows, std::size_t columns,
                 float* out) const;
   void multiply_bytes(const Term& term, std::size_t columns, float* out) const;
