@@ -360,7 +360,7 @@ Result<Bundle> load_bundle(const std::string& folder) {
   });
 }
 
-Result<std::vector<std::string>> run_bundle(const Bundle& bundle) {
+Result<std::vector<std::string>> run_bundle(const Bundle& bundle, const CaseHost& host) {
   auto program = emulator_program(bundle.program, bundle.name);
   if (!program && bundle.refused) return std::vector<std::string>{};
   if (!program) return forward_error(program);
@@ -369,7 +369,8 @@ Result<std::vector<std::string>> run_bundle(const Bundle& bundle) {
                            .hbm = bundle.hbm,
                            .fp_sram = bundle.fp_sram,
                            .int_sram = bundle.int_sram,
-                           .vram = bundle.vram});
+                           .vram = bundle.vram},
+                          {.host = host});
   if (!run && bundle.refused) return std::vector<std::string>{};  // an image that does not fit
   if (!run) return forward_error(run);
   std::vector<std::string> lines;

@@ -9,6 +9,7 @@
 
 #include "plena/base/error.h"
 #include "plena/base/files.h"
+#include "plena/cases/case.h"
 #include "plena/config/settings.h"
 #include "plena/machine/machine.h"
 
@@ -51,6 +52,6 @@ Result<Bundle> load_bundle(const std::string& folder);
 /// Everything that differs from the bundle, a line each; empty is a pass. Dumps are compared bit
 /// for bit except that all NaNs are equal; the golden match must be that of the dumps; byte counts
 /// exact.
-Result<std::vector<std::string>> run_bundle(const Bundle& bundle);
+Result<std::vector<std::string>> run_bundle(const Bundle& bundle, const CaseHost& host = {});
 
 }  // namespace plena

@@ -13,9 +13,18 @@
 #include "plena/isa/dialect.h"
 #include "plena/isa/encoding.h"
 #include "plena/machine/machine.h"
+#include "plena/numerics/simd_target.h"
 #include "plena/sim/trap.h"
 
 namespace plena {
+
+class Workers;
+
+/// How this host is to compute a case: what it expects is the same with any.
+struct CaseHost {
+  SimdTarget simd = simd_target();
+  Workers* workers = nullptr;  // null: the calling thread alone
+};
 
 /// A piece of a memory: elements from `first` on, as little-endian state-file bytes.
 struct CaseSegment {
@@ -55,7 +64,7 @@ Result<Case> load_case(const std::string& folder);
 
 /// Everything that differs from what the case expects, a line each; empty is a pass. An Error is a
 /// case that cannot be run at all.
-Result<std::vector<std::string>> run_case(const Case& test);
+Result<std::vector<std::string>> run_case(const Case& test, const CaseHost& host = {});
 
 /// A folder is a case when it holds a case.json.
 bool is_case_folder(const std::string& folder);

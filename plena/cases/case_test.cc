@@ -1,4 +1,5 @@
-// The case archives and the conformance bundles, whole; and that a wrong expectation is noticed.
+// The case archives and the conformance bundles, whole, with the kernels of every SIMD target and
+// several numbers of threads; and that a wrong expectation is noticed.
 #include "plena/cases/case.h"
 
 #include <filesystem>
@@ -11,45 +12,72 @@
 #include "plena/cases/bundle.h"
 #include "plena/cases/collect.h"
 #include "plena/cases/unpacked_archive.h"
+#include "plena/sim/workers.h"
 
 namespace plena {
 namespace {
 
-void expect_all_pass(const std::string& root, std::size_t count) {
-  const auto folders = collect_cases({root});
-  ASSERT_TRUE(folders) << folders.error().render();
-  EXPECT_EQ(folders->size(), count);
-  for (const std::string& folder : *folders) {
-    const auto lines = run_case_folder(folder);
-    ASSERT_TRUE(lines) << folder << ": " << lines.error().render();
-    EXPECT_TRUE(lines->empty()) << folder << ": " << lines->front();
+// Everything below runs with the kernels of one target, each case with 1, 2, 3 and 8 threads that
+// share all they can, however small it is: no case has a product that they share by themselves.
+class EveryTarget : public testing::TestWithParam<SimdTarget> {
+ protected:
+  void expect_all_pass(const std::string& root, std::size_t count) {
+    const auto folders = collect_cases({root});
+    ASSERT_TRUE(folders) << folders.error().render();
+    EXPECT_EQ(folders->size(), count);
+    for (const std::string& folder : *folders) {
+      if (is_bundle_folder(folder)) {
+        expect_pass(folder, load_bundle(folder), run_bundle);
+      } else {
+        expect_pass(folder, load_case(folder), run_case);
+      }
+    }
   }
-}
+
+ private:
+  template <class Test, class Run>
+  void expect_pass(const std::string& folder, const Result<Test>& test, Run run) {
+    ASSERT_TRUE(test) << folder << ": " << test.error().render();
+    for (Workers* workers : {&one_, &two_, &three_, &eight_}) {
+      const auto lines = run(*test, {.simd = GetParam(), .workers = workers});
+      ASSERT_TRUE(lines) << folder << ": " << lines.error().render();
+      EXPECT_TRUE(lines->empty()) << folder << " with " << workers->threads()
+                                  << " thread(s): " << lines->front();
+    }
+  }
+
+  Workers one_{1, 0}, two_{2, 0}, three_{3, 0}, eight_{8, 0};
+};
 
 // The counts are those of the archives: a folder that is overlooked would be a silent pass.
-TEST(CaseArchives, EveryDirectedCasePasses) {
+TEST_P(EveryTarget, PassesTheDirectedCases) {
   PLENA_NEEDS_SHARED();
   const UnpackedArchive archive(shared_data() + "/vectors/isa/directed.tar.zst");
   ASSERT_TRUE(archive.ok());
   expect_all_pass(archive.folder(), 454);
 }
 
-TEST(CaseArchives, EveryRandomCasePasses) {
+TEST_P(EveryTarget, PassesTheRandomCases) {
   PLENA_NEEDS_SHARED();
   const UnpackedArchive archive(shared_data() + "/vectors/isa/random.tar.zst");
   ASSERT_TRUE(archive.ok());
   expect_all_pass(archive.folder(), 300);
 }
 
-TEST(Bundles, EveryMicroProgramLeavesTheEmulatorsMemories) {
+TEST_P(EveryTarget, LeavesTheEmulatorsMemoriesAfterItsMicroPrograms) {
   PLENA_NEEDS_SHARED();
   expect_all_pass(shared_data() + "/conformance/micro", 97);
 }
 
-TEST(Bundles, EveryCompiledKernelLeavesTheEmulatorsMemories) {
+TEST_P(EveryTarget, LeavesTheEmulatorsMemoriesAfterItsCompiledKernels) {
   PLENA_NEEDS_SHARED();
   expect_all_pass(shared_data() + "/conformance/kernels", 48);
 }
+
+INSTANTIATE_TEST_SUITE_P(Cases, EveryTarget, testing::ValuesIn(supported_simd_targets()),
+                         [](const auto& instance) {
+                           return std::string(simd_target_name(instance.param));
+                         });
 
 TEST(Bundles, AWrongDumpAndAWrongCountAreNoticed) {
   PLENA_NEEDS_SHARED();

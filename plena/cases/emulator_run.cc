@@ -207,13 +207,14 @@ std::optional<Trap> refused_token(std::string_view text) {
 void execute(EmulatorRun& result, const std::vector<std::uint32_t>& words,
              const EmulatorOptions& options) {
   const Machine& machine = result.machine;
-  auto program = prepare(words, machine.settings, machine.dialect);
+  auto program = prepare(words, machine.settings, machine.dialect, options.host.simd);
   if (!program) {
     result.trap = std::move(program).error();
     return;
   }
   Meter meter(instructions(**program), machine.settings, options);
-  const RunOptions run_options{.observer = &meter, .interrupted = options.interrupted};
+  const RunOptions run_options{
+      .observer = &meter, .interrupted = options.interrupted, .workers = options.host.workers};
   Execution x(result.machine, **program, run_options);
   Stop stop = dispatch(x, run_options, ObserverWatch<Meter>(x, run_options, &meter));
   result.trap = std::move(stop.trap);

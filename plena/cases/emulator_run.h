@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plena/base/error.h"
+#include "plena/cases/case.h"
 #include "plena/config/settings.h"
 #include "plena/machine/machine.h"
 #include "plena/sim/engine.h"
@@ -54,6 +55,7 @@ struct EmulatorOptions {
   Observer* observer = nullptr;  // whoever else wants to watch the run
   MemoryTime memory_time;        // where empty, memory is free
   const std::atomic<bool>* interrupted = nullptr;
+  CaseHost host;
 };
 
 /// Loads the inputs and runs. An Error is an input that does not fit; a trap is in the result.

@@ -17,6 +17,9 @@ namespace {
 // No case comes near it; a run that does is a fault of the engine or of the case.
 constexpr std::uint64_t kBudget = 50'000'000;
 
+// Bytes for decoded tiles: all of a case's, and nothing that takes long to set up.
+constexpr std::size_t kTileCache = std::size_t{1} << 18;
+
 Status lay_over(const std::vector<CaseSegment>& segments, Machine& machine) {
   for (const CaseSegment& segment : segments) {
     if (auto written = machine.write_elements(segment.memory, segment.first, segment.bytes);
@@ -39,17 +42,19 @@ struct Outcome {
 };
 
 // A run with a budget is watched; one without takes the loop that users' runs take.
-Outcome execute(const Case& test, Machine& machine, std::uint64_t budget) {
+Outcome execute(const Case& test, const CaseHost& host, Machine& machine, std::uint64_t budget) {
   Outcome outcome;
-  auto program = prepare(test.words, test.settings, test.dialect);
+  auto program = prepare(test.words, test.settings, test.dialect, host.simd);
   if (!program) {
     outcome.trap = std::move(program).error();
     machine.pc = outcome.trap->pc;
     return outcome;
   }
-  TileCache tile_cache;
+  TileCache tile_cache(kTileCache);
   for (;;) {
-    Stop stop = run(machine, **program, {.max_instructions = budget, .tile_cache = &tile_cache});
+    Stop stop =
+        run(machine, **program,
+            {.max_instructions = budget, .tile_cache = &tile_cache, .workers = host.workers});
     if (stop.reason != StopReason::Trapped) return outcome;
     if (stop.trap->cause != TrapCause::Breakpoint || !test.continue_after_break) {
       outcome.trap = std::move(stop.trap);
@@ -114,11 +119,11 @@ void compare_assembly(const Case& test, std::vector<std::string>& lines) {
 }
 
 // What a run of the case leaves that it does not expect.
-Result<std::vector<std::string>> run_differences(const Case& test, const Machine& expected,
-                                                 std::uint64_t budget) {
+Result<std::vector<std::string>> run_differences(const Case& test, const CaseHost& host,
+                                                 const Machine& expected, std::uint64_t budget) {
   auto machine = initial_machine(test);
   if (!machine) return forward_error(machine);
-  const Outcome outcome = execute(test, *machine, budget);
+  const Outcome outcome = execute(test, host, *machine, budget);
   std::vector<std::string> lines;
   compare_end(test, outcome, lines);
   compare_registers(test.registers, *machine, lines);
@@ -128,15 +133,15 @@ Result<std::vector<std::string>> run_differences(const Case& test, const Machine
 
 }  // namespace
 
-Result<std::vector<std::string>> run_case(const Case& test) {
+Result<std::vector<std::string>> run_case(const Case& test, const CaseHost& host) {
   auto expected = initial_machine(test);
   if (!expected) return forward_error(expected);
   if (auto laid = lay_over(test.final, *expected); !laid) return tl::unexpected(laid.error());
 
-  auto lines = run_differences(test, *expected, kBudget);
+  auto lines = run_differences(test, host, *expected, kBudget);
   // Only a program that is known to end is run again without a budget.
   if (lines && lines->empty()) {
-    lines = run_differences(test, *expected, 0);
+    lines = run_differences(test, host, *expected, 0);
     if (!lines) return lines;
     for (std::string& line : *lines) line += " (without a budget)";
   }

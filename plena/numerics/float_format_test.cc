@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -13,6 +14,7 @@
 
 #include "plena/base/files.h"
 #include "plena/base/shared_data.h"
+#include "plena/numerics/vector_kernels.h"
 
 namespace plena {
 namespace {
@@ -195,16 +197,31 @@ class Elementary : public ::testing::Test {
       ASSERT_EQ(function(kBf16, bits), expected) << file << " of " << bits;
     }
   }
+  // The same of rows, which every target computes in its own way.
+  static void expect_table(const char* file, VectorKernels::Unary VectorKernels::* function) {
+    const auto bytes = read_file(shared_data() + "/vectors/" + file);
+    ASSERT_TRUE(bytes.has_value()) << file;
+    std::vector<std::uint16_t> all(1U << 16), out(all.size()), expected(all.size());
+    std::iota(all.begin(), all.end(), std::uint16_t{0});
+    ASSERT_EQ(bytes->size(), sizeof(std::uint16_t) * expected.size());
+    std::memcpy(expected.data(), bytes->data(), bytes->size());
+    for (const SimdTarget simd : supported_simd_targets()) {
+      (vector_kernels(kBf16, simd).*function)(all.data(), out.data(), all.size());
+      ASSERT_EQ(out, expected) << file << ", " << simd_target_name(simd);
+    }
+  }
 };
 
 TEST_F(Elementary, ExpOfEveryBf16EqualsTheSharedTable) {
   PLENA_NEEDS_SHARED();
   expect_table("exp_bf16.bin", exp_fp);
+  expect_table("exp_bf16.bin", &VectorKernels::exp);
 }
 
 TEST_F(Elementary, ReciprocalOfEveryBf16EqualsTheSharedTable) {
   PLENA_NEEDS_SHARED();
   expect_table("reci_bf16.bin", reciprocal_fp);
+  expect_table("reci_bf16.bin", &VectorKernels::reciprocal);
 }
 
 TEST_F(Elementary, SquareRootOfEveryBf16EqualsTheSharedTable) {

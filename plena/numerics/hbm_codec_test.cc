@@ -56,8 +56,9 @@ struct Encoded {
   Bytes scales;
 };
 
-Encoded encoded(DataType type, ElementType sram, const std::vector<std::uint32_t>& row) {
-  const HbmCodec codec(type, sram);
+Encoded encoded(DataType type, ElementType sram, const std::vector<std::uint32_t>& row,
+                SimdTarget simd = simd_target()) {
+  const HbmCodec codec(type, sram, simd);
   Encoded out{Bytes(row.size() * type.width() / 8, 0xAA),
               Bytes(type.is_mx() ? row.size() / type.block : 0, 0xAA)};
   const std::vector<std::uint16_t> narrow(row.begin(), row.end());
@@ -106,10 +107,12 @@ TEST_P(MxVectors, DecodesEveryCodeWithEveryListedScale) {
     const Bytes elements = packed(all_codes(), element.width());
     const Bytes scales(all_codes().size() / 8, entry.at("scale").get<std::uint8_t>());
     for (const auto& [key, sram] : {std::pair{"f32", kFp32}, std::pair{"bf16", kBf16}}) {
-      const HbmCodec codec(DataType::mx(element, 8), sram);
-      ASSERT_EQ(decoded(codec, sram, elements, scales, 0, all_codes().size()),
-                hex_list(entry.at(key)))
-          << "scale " << entry.at("scale") << " to " << key;
+      for (const SimdTarget simd : supported_simd_targets()) {
+        const HbmCodec codec(DataType::mx(element, 8), sram, simd);
+        ASSERT_EQ(decoded(codec, sram, elements, scales, 0, all_codes().size()),
+                  hex_list(entry.at(key)))
+            << "scale " << entry.at("scale") << " to " << key << ", " << simd_target_name(simd);
+      }
     }
   }
 }
@@ -123,15 +126,18 @@ TEST_P(MxVectors, QuantisesEveryListedBlock) {
     const DataType type = DataType::mx(element, static_cast<std::uint32_t>(row.size()));
     const Bytes elements = packed(hex_list(entry.at("codes")), element.width());
     const Bytes scales{entry.at("scale").get<std::uint8_t>()};
-    const Encoded from_f32 = encoded(type, kFp32, row);
-    ASSERT_EQ(from_f32.scales, scales) << entry.at("name");
-    ASSERT_EQ(from_f32.elements, elements) << entry.at("name");
-    if (entry.contains("f32")) continue;
     std::vector<std::uint32_t> upper;  // the same values as bf16
     for (const std::uint32_t bits : row) upper.push_back(bits >> 16);
-    const Encoded from_bf16 = encoded(type, kBf16, upper);
-    ASSERT_EQ(from_bf16.scales, scales) << entry.at("name");
-    ASSERT_EQ(from_bf16.elements, elements) << entry.at("name");
+    for (const SimdTarget simd : supported_simd_targets()) {
+      SCOPED_TRACE(entry.at("name").dump() + ", " + std::string(simd_target_name(simd)));
+      const Encoded from_f32 = encoded(type, kFp32, row, simd);
+      ASSERT_EQ(from_f32.scales, scales);
+      ASSERT_EQ(from_f32.elements, elements);
+      if (entry.contains("f32")) continue;
+      const Encoded from_bf16 = encoded(type, kBf16, upper, simd);
+      ASSERT_EQ(from_bf16.scales, scales);
+      ASSERT_EQ(from_bf16.elements, elements);
+    }
   }
 }
 

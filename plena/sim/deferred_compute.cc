@@ -149,7 +149,7 @@ void DeferredProducts::compute_on_matrix_unit(const Group& group, std::size_t be
       for (std::size_t c = 0; c < columns; ++c) sums[c * side + r] += rows[r * columns + c];
     }
   }
-  matrix_kernels(kFp32).transpose(sums, rows, side);
+  matrix_kernels(kFp32, program_.simd).transpose(sums, rows, side);
   for (std::size_t r = 0; r < group.rows; ++r) {
     program_.vector->from_f32(
         rows + r * side, group.out + r * group.out_pitch + begin * program_.vector_bytes, columns);

@@ -246,7 +246,7 @@ void DeferredProducts::seal_groups() {
 void DeferredProducts::offer() {
   if (workers_ == nullptr || workers_->threads() == 1) return;
   if (!offered_) {
-    if (work_ < kLeastWork) return;
+    if (work_ < kLeastWork && !workers_->shares_all()) return;
     workers_->open(
         [](const void* self, std::size_t i) {
           const auto& deferred = *static_cast<const DeferredProducts*>(self);

@@ -13,6 +13,7 @@
 
 #include "plena/isa/encoding.h"
 #include "plena/machine/machine.h"
+#include "plena/numerics/simd_target.h"
 #include "plena/sim/trap.h"
 
 namespace plena {
@@ -24,9 +25,11 @@ struct RunOptions;
 struct Stop;
 
 /// Decodes and validates a whole program and pairs its loops (semantics 2): an illegal word or a
-/// loop fault is reported here, with that word's index, and nothing has run.
+/// loop fault is reported here, with that word's index, and nothing has run. `simd`: the kernels of
+/// its runs; the results are the same with any.
 tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
-    const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect);
+    const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect,
+    SimdTarget simd = simd_target());
 
 /// One row of an H-type transfer: the bytes of HBM that its elements and its scales lie in.
 struct HbmRow {

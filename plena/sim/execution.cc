@@ -20,7 +20,7 @@ constexpr std::uint32_t kMostDeferred = 256;
 
 }  // namespace
 
-PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
+PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d, SimdTarget target)
     : settings(s),
       dialect(d),
       counts_loops(s.max_loop_instructions != 0),
@@ -42,15 +42,17 @@ PreparedProgram::PreparedProgram(const Settings& s, const Dialect& d)
       scalar_format(d.has(RsSwitch::Memories) ? kBf16 : s.scalar_fp.element),
       vector_bytes(storage_bytes(vector_format)),
       matrix_bytes(storage_bytes(matrix_format)),
-      vector(&vector_kernels(vector_format)),
-      matrix(&matrix_kernels(matrix_format)),
-      weight_codec(s.hbm_m_weight_type, matrix_format),
-      matrix_kv_codec(s.hbm_m_kv_type, matrix_format),
-      activation_codec(s.hbm_v_act_type, vector_format),
-      vector_kv_codec(s.hbm_v_kv_type, vector_format),
-      streamed_weights(streamed_product(s.hbm_m_weight_type, matrix_format, s.mlen, s.blen)),
-      matrix_unit(vector_format == matrix_format ? plena::matrix_unit(matrix_format, s.mlen, s.blen)
-                                                 : nullptr) {
+      simd(target),
+      vector(&vector_kernels(vector_format, simd)),
+      matrix(&matrix_kernels(matrix_format, simd)),
+      weight_codec(s.hbm_m_weight_type, matrix_format, simd),
+      matrix_kv_codec(s.hbm_m_kv_type, matrix_format, simd),
+      activation_codec(s.hbm_v_act_type, vector_format, simd),
+      vector_kv_codec(s.hbm_v_kv_type, vector_format, simd),
+      streamed_weights(streamed_product(s.hbm_m_weight_type, matrix_format, s.mlen, s.blen, simd)),
+      matrix_unit(vector_format == matrix_format
+                      ? plena::matrix_unit(matrix_format, s.mlen, s.blen, simd)
+                      : nullptr) {
   if (!d.has(RsSwitch::Mx)) return;
   for (const DataType type :
        {s.hbm_m_weight_type, s.hbm_m_kv_type, s.hbm_v_act_type, s.hbm_v_kv_type})

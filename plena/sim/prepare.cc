@@ -187,7 +187,8 @@ std::vector<Prepared> fuse_pairs(std::vector<Prepared> code) {
 }  // namespace
 
 tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
-    const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect) {
+    const std::vector<std::uint32_t>& words, const Settings& settings, const Dialect& dialect,
+    SimdTarget simd) {
   auto decoded = decode_all(words, dialect);
   if (!decoded) return tl::unexpected(std::move(decoded).error());
   std::vector<std::uint32_t> partner(words.size(), 0);
@@ -197,7 +198,7 @@ tl::expected<std::shared_ptr<const PreparedProgram>, Trap> prepare(
     partner = std::move(*paired);
   }
 
-  auto program = std::make_shared<PreparedProgram>(settings_for(settings, dialect), dialect);
+  auto program = std::make_shared<PreparedProgram>(settings_for(settings, dialect), dialect, simd);
   program->code.reserve(words.size() + 1);
   program->decoded.reserve(words.size());
   for (std::size_t pc = 0; pc < words.size(); ++pc) {

@@ -78,7 +78,7 @@ struct alignas(32) Prepared {
 /// Everything that is the same for every run of a program on machines of one kind.
 class PreparedProgram {
  public:
-  PreparedProgram(const Settings& settings, const Dialect& dialect);
+  PreparedProgram(const Settings& settings, const Dialect& dialect, SimdTarget simd);
 
   Settings settings;
   Dialect dialect;
@@ -94,6 +94,7 @@ class PreparedProgram {
   std::uint64_t vram_elements, mram_elements;
   ElementType vector_format, matrix_format, scalar_format;
   std::size_t vector_bytes, matrix_bytes;  // storage of one element
+  SimdTarget simd;
   const VectorKernels* vector;
   const MatrixKernels* matrix;
   HbmCodec weight_codec, matrix_kv_codec;      // HBM to Matrix SRAM

@@ -227,7 +227,7 @@ bool prefetch_matrix(Execution& x, const Prepared& i) {
                      fmt::format("Matrix SRAM has {} elements (semantics 6.15)", p.mram_elements));
   });
   if (x.faulted) return false;
-  const VectorKernels& sram = vector_kernels(p.matrix_format);
+  const VectorKernels& sram = vector_kernels(p.matrix_format, p.simd);
   constexpr std::uint64_t kAhead = 8;
   for (std::uint64_t row = 0; row < rows; ++row) {
     announce_row(x, access, row + kAhead);

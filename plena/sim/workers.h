@@ -5,6 +5,7 @@
 // the thread sanitizer cannot see into it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +20,15 @@ class Workers {
   static constexpr std::uint64_t kLeastWork = std::uint64_t{1} << 22;
 
   /// `threads` in all, the calling one among them; 0: as many as the host has processors. None is
-  /// started before there is work for it.
+  /// started before there is work for it. With a `least_work` of 0 everything is shared, however
+  /// small: for tests.
   explicit Workers(unsigned threads, std::uint64_t least_work = kLeastWork);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   [[nodiscard]] unsigned threads() const { return threads_; }
+  [[nodiscard]] bool shares_all() const { return least_work_ == 0; }
 
   /// work(i) once for each i < parts, on this thread and the others, in any order; returns when all
   /// are done. Parts are handed out one by one, and nobody waits for a thread that took none: one
@@ -42,6 +45,7 @@ class Workers {
   template <class Work>
   void split(std::size_t columns, std::size_t piece, std::uint64_t work_per_column,
              const Work& work) {
+    if (shares_all()) piece = std::min(piece, (columns + threads_ - 1) / threads_);
     if (threads_ == 1 || columns <= piece || columns * work_per_column < least_work_)
       return work(std::size_t{0}, columns);
     run((columns + piece - 1) / piece, [&](std::size_t i) {
