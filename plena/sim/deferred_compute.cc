@@ -31,8 +31,13 @@ void DeferredProducts::fold_chain() {
   kind_ = Kind::None;
 }
 
+void DeferredProducts::compute(const Part& part) const {
+  const Group& first = groups_[part.first_group];
+  if (first.on_matrix_unit) return compute_on_matrix_unit(first, part);
+  for (std::size_t i = 0; i < part.groups; ++i) compute(groups_[part.first_group + i]);
+}
+
 void DeferredProducts::compute(const Group& group) const {
-  if (group.on_matrix_unit) return compute_on_matrix_unit(group, 0, program_.mlen);
   const std::size_t sums = std::size_t{group.rows} * group.columns;
   auto* out = static_cast<float*>(thread_scratch<SumsScratch>(sums * sizeof(float)));
   std::fill_n(out, sums, 0.0F);
@@ -127,11 +132,10 @@ const void* DeferredProducts::pack_weights(const Term& term, std::size_t begin,
   return packed;
 }
 
-// Columns `begin` to `end` of a group. Sums are [column][row] until all terms are in them.
-void DeferredProducts::compute_on_matrix_unit(const Group& group, std::size_t begin,
-                                              std::size_t end) const {
+// Columns of a group. Sums are [column][row] until all terms are in them.
+void DeferredProducts::compute_on_matrix_unit(const Group& group, const Part& part) const {
   const std::size_t side = program_.mlen;
-  const std::size_t columns = end - begin;
+  const std::size_t begin = part.first_column, columns = part.columns;
   const std::size_t tile_bytes = side * side * sizeof(float);
   auto* sums = static_cast<float*>(thread_scratch<SumsScratch>(tile_bytes));
   auto* rows = static_cast<float*>(thread_scratch<SumRowsScratch>(tile_bytes));
@@ -140,7 +144,8 @@ void DeferredProducts::compute_on_matrix_unit(const Group& group, std::size_t be
   for (std::size_t i = group.first_term; i < group.first_term + group.terms; ++i) {
     const Term& term = terms_[i];
     if (program_.matrix_unit->product(term.prepared_rows, panels * MatrixUnit::kPanel,
-                                      pack_weights(term, begin, end), columns, side, sums, side))
+                                      pack_weights(term, begin, begin + columns), columns, side,
+                                      sums, side))
       continue;
     // To −0 a product adds as it is.
     std::fill_n(rows, group.rows * columns, -0.0F);
@@ -153,16 +158,6 @@ void DeferredProducts::compute_on_matrix_unit(const Group& group, std::size_t be
   for (std::size_t r = 0; r < group.rows; ++r) {
     program_.vector->from_f32(
         rows + r * side, group.out + r * group.out_pitch + begin * program_.vector_bytes, columns);
-  }
-}
-
-// One of kParts parts of a group.
-void DeferredProducts::compute_part(const Group& group, std::size_t part) const {
-  if (group.on_matrix_unit) {
-    const std::size_t columns = program_.mlen / kParts;
-    compute_on_matrix_unit(group, part * columns, (part + 1) * columns);
-  } else if (part == 0) {
-    compute(group);
   }
 }
 

@@ -45,6 +45,7 @@ void DeferredProducts::add(const Term& term, std::size_t rows) {
   if (terms_.capacity() == 0) {  // other threads read them while they grow
     terms_.reserve(kMostTerms);
     groups_.reserve(kMostGroups);
+    parts_.reserve(2 * kMostGroups);
     expected_.reserve(kMostTerms);
   }
   append(term);
@@ -204,7 +205,8 @@ void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
   kind_ = Kind::None;
   first_term_ = next_ = last_ = terms_.size();
   blocks_ = done_columns_ = last_column_ = 0;
-  offer();
+  // The last part may get another group.
+  if (!parts_.empty()) offer(parts_.size() - 1);
 }
 
 // Whether a group is what the last one would have for the rows below its own.
@@ -226,47 +228,75 @@ bool DeferredProducts::goes_below(const Group& group) const {
   return true;
 }
 
-// All groups there are get no further rows: decides who computes those that were not sealed yet.
+// All groups there are get no further rows.
 void DeferredProducts::seal_groups() {
   for (; sealed_ < groups_.size(); ++sealed_) {
-    Group& group = groups_[sealed_];
-    if (program_.matrix_unit == nullptr || group.rows < MatrixUnit::kPanel ||
-        group.columns != program_.mlen)
-      continue;
-    group.on_matrix_unit = true;
-    for (std::size_t i = group.first_term; i < group.first_term + group.terms; ++i) {
-      Term& term = terms_[i];
-      const bool whole = term.transposed && term.column == 0 && term.weights.columns == nullptr;
-      if (whole) term.prepared_rows = packed_.at(term.rows, group.rows, program_, machine_);
-      group.on_matrix_unit = group.on_matrix_unit && whole && term.prepared_rows != nullptr;
-    }
+    groups_[sealed_].on_matrix_unit = prepare_for_matrix_unit(groups_[sealed_]);
+    append_parts(sealed_);
   }
 }
 
-void DeferredProducts::offer() {
+// Packs the rows of a group that the matrix unit can take; false where it cannot.
+bool DeferredProducts::prepare_for_matrix_unit(const Group& group) {
+  if (program_.matrix_unit == nullptr || group.rows < MatrixUnit::kPanel ||
+      group.columns != program_.mlen)
+    return false;
+  for (std::size_t i = group.first_term; i < group.first_term + group.terms; ++i) {
+    Term& term = terms_[i];
+    if (!term.transposed || term.column != 0 || term.weights.columns != nullptr) return false;
+    term.prepared_rows = packed_.at(term.rows, group.rows, program_, machine_);
+    if (term.prepared_rows == nullptr) return false;
+  }
+  return true;
+}
+
+// Groups of one row are handed out a few at a time, so that most tiles were asked for by the thread
+// that needs them; groups of many rows in halves, since often somebody looks after each of them.
+void DeferredProducts::append_parts(std::size_t group) {
+  constexpr std::size_t kTogether = 2;
+  const auto index = static_cast<std::uint32_t>(group);
+  if (groups_[group].on_matrix_unit) {
+    const std::uint32_t half = program_.mlen / 2;
+    parts_.push_back({index, 1, 0, half});
+    parts_.push_back({index, 1, half, half});
+    return;
+  }
+  const bool single = groups_[group].rows == 1;
+  if (single && !parts_.empty()) {
+    Part& last = parts_.back();
+    if (last.groups < kTogether && groups_[last.first_group].rows == 1) {
+      ++last.groups;
+      return;
+    }
+  }
+  parts_.push_back({index, 1, 0, 0});
+}
+
+// The others may begin with these.
+void DeferredProducts::offer(std::size_t parts) {
   if (workers_ == nullptr || workers_->threads() == 1) return;
   if (!offered_) {
     if (work_ < kLeastWork && !workers_->shares_all()) return;
     workers_->open(
         [](const void* self, std::size_t i) {
           const auto& deferred = *static_cast<const DeferredProducts*>(self);
-          deferred.compute_part(deferred.groups_[i / kParts], i % kParts);
+          deferred.compute(deferred.parts_[i]);
         },
         this);
     offered_ = true;
   }
-  workers_->offer(sealed_ * kParts);
+  workers_->offer(parts);
 }
 
 void DeferredProducts::finish() {
   if (kind_ == Kind::Block && blocks_ != 0) split_group();
   if (kind_ != Kind::None) fold_chain();
   seal_groups();
+  offer(parts_.size());
   if (offered_) {
-    workers_->offer(sealed_ * kParts);
     workers_->close();
   } else {
-    for (const Group& group : groups_) compute(group);
+    for (const Part& part : parts_) compute(part);
   }
   pending_ = offered_ = false;
   terms_.clear();
@@ -274,6 +304,7 @@ void DeferredProducts::finish() {
   groups_.clear();
   arranged_.clear();
   packed_.clear();
+  parts_.clear();
   sealed_ = 0;
   first_term_ = next_ = last_ = 0;
   work_ = 0;

@@ -122,8 +122,12 @@ class DeferredProducts {
   };
   enum class Kind : std::uint8_t { None, Row, Block };
 
-  // A group of many rows is shared by so many threads: often somebody looks after each.
-  static constexpr std::size_t kParts = 2;
+  // What a thread takes at a time: groups of one row, whose weights follow each other in memory, or
+  // columns of a group.
+  struct Part {
+    std::uint32_t first_group = 0, groups = 0;
+    std::uint32_t first_column = 0, columns = 0;
+  };
 
   [[nodiscard]] Span source(std::uint64_t rows, std::size_t count) const;
   [[nodiscard]] bool in_chain() const {
@@ -138,13 +142,15 @@ class DeferredProducts {
   void close_group(std::size_t rows, std::size_t columns);
   [[nodiscard]] bool goes_below(const Group& group) const;
   void seal_groups();
-  void offer();
+  bool prepare_for_matrix_unit(const Group& group);
+  void append_parts(std::size_t group);
+  void offer(std::size_t parts);
 
   // ---- computing
   void fold_chain();
   void compute(const Group& group) const;
-  void compute_part(const Group& group, std::size_t part) const;
-  void compute_on_matrix_unit(const Group& group, std::size_t begin, std::size_t end) const;
+  void compute(const Part& part) const;
+  void compute_on_matrix_unit(const Group& group, const Part& part) const;
   const void* pack_weights(const Term& term, std::size_t begin, std::size_t end) const;
   void multiply(const Term& term, std::uint32_t column, std::size_t rows, std::size_t columns,
                 float* out) const;
@@ -166,7 +172,8 @@ class DeferredProducts {
   std::vector<Term> terms_;
   std::vector<Expected> expected_;  // of each term
   std::vector<Group> groups_;
-  std::size_t sealed_ = 0;  // groups that grow no more
+  std::size_t sealed_ = 0;   // groups that grow no more
+  std::vector<Part> parts_;  // of those
   ArrangedRows arranged_;
   PackedRows packed_;
   std::uint64_t work_ = 0;  // multiply-adds of the groups
