@@ -65,7 +65,10 @@ class RandomProgram {
     set(2, row);
     set(3, pick(12) * (kTileElements / 4));  // of HBM: tiles that overlap
     const bool strided = pick(2) != 0;
-    switch (pick(13)) {
+    switch (pick(15)) {
+      case 13:
+      case 14:
+        return emit_many_rows();
       case 10:
         return emit_row_chains();
       case 11:
@@ -145,6 +148,28 @@ class RandomProgram {
         set(5, out + (pick(60) == 0 ? pick(16) : block) * 4);
         set(6, pick(60) == 0 ? pick(4) : strides);
         if (pick(60) != 0) add({.op = Op::M_MM_WO, .rd = 5, .rs1 = stride_register});
+      }
+    }
+  }
+  // The same column blocks for rows that follow each other, as a prompt has them: 16 rows or 12.
+  void emit_many_rows() {
+    const std::uint32_t terms = 1 + pick(3), row_blocks = 3 + pick(2);
+    const std::uint32_t in = pick(2) * 16 * kSide, out = (16 * kSide) - in;
+    for (std::uint32_t tile = 0; tile < terms; ++tile) {
+      set(1, tile * kTileElements);
+      set(3, pick(12) * (kTileElements / 4));
+      add({.op = Op::H_PREFETCH_M, .rd = 1, .rs1 = 3, .rs2 = 1, .order = pick(4) == 0});
+    }
+    for (std::uint32_t rows = 0; rows < row_blocks * 4; rows += 4) {
+      for (std::uint32_t block = 0; block < 16; ++block) {
+        for (std::uint32_t term = 0; term < terms; ++term) {
+          set(4, term * kTileElements + block * 4 * kSide);
+          set(2, in + (pick(400) == 0 ? 0 : rows) * kSide);
+          add({.op = Op::M_TMM, .rs1 = 2, .rs2 = 4});
+        }
+        set(5, out + rows * kSide + block * 4);
+        add({.op = Op::M_MM_WO, .rd = 5});
+        if (pick(200) == 0) emit_interruption(in);
       }
     }
   }
