@@ -91,9 +91,10 @@ void Channel<S>::load(const StateMoment& moment, const std::uint32_t* open_rows,
   column_wake_ = row_wake_ = now_ + 1;
 }
 
+// How many were served in this turn matters up to the limit of the turn.
 template <class S>
 void Channel<S>::save_turns(ShortTick at, StateWords& words) const {
-  const std::uint32_t most = std::max(policy_.turns.reads_at_least, policy_.turns.drain_at_most);
+  const std::uint32_t most = draining_ ? policy_.turns.drain_at_most : policy_.turns.reads_at_least;
   append_word(words,
               static_cast<std::int32_t>(2 * std::min(served_in_turn_, most) + (draining_ ? 1 : 0)));
   append_word(words, mode_check_ == kShortNever ? -1 : mode_check_ - at);

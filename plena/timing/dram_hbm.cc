@@ -67,6 +67,7 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
   const Tick first_edge = (tick + per_ck - 1) / per_ck * per_ck;
 
+  expect_step();
   const Ticket ticket = take_ticket();
   Transfer& transfer = transfers_[ticket];
   std::tie(transfer.pattern, transfer.origin) = patterns_.of(rows, controller_);
@@ -76,7 +77,8 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   transfer.start = first_edge;
   transfer.bursts = static_cast<std::uint32_t>(transfer.pattern->bursts.size());
   transfer.progress = {.unfinished = transfer.bursts};
-  transfer.ends.assign(transfer.bursts, kUnknown);
+  transfer.ends.clear();
+  transfer.told.clear();
   (rows.write ? traffic_.written : traffic_.read) += transfer.bursts;
   join(ticket);
   return ticket;
@@ -166,9 +168,9 @@ void DramHbm::note_completion(const dram::Completion& completion) {
   transfer.progress.finished = std::max(transfer.progress.finished, completion.finished);
   --transfer.progress.unfinished;
   if (current_.state == nullptr) return;
-  current_.ends.push_back({.end = static_cast<std::int32_t>(completion.finished - current_.begin),
-                           .burst = static_cast<std::uint16_t>(burst),
-                           .transfer = transfer.place});
+  current_.ends[transfer.place].push_back(
+      {.end = static_cast<std::int32_t>(completion.finished - current_.begin),
+       .burst = static_cast<std::uint16_t>(burst)});
   auto& counts = current_.latencies[completion.is_write];
   const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
   if (counts.size() <= latency) counts.resize(latency + 1);
@@ -262,8 +264,19 @@ DramHbm::Progress DramHbm::foretold(const Transfer& transfer) const {
           .finished = current_.begin + known.finished};
 }
 
-std::optional<Tick> DramHbm::rows_end(const Transfer& transfer, std::uint32_t first,
-                                      std::uint32_t last) const {
+void DramHbm::write_ends(Transfer& transfer) {
+  transfer.ends.resize(transfer.bursts, kUnknown);
+  for (const auto& [passage, place, from] : transfer.told) {
+    const RememberedStates::Progress& known = passage->transfers[place];
+    const auto since_start = static_cast<std::int32_t>(from - transfer.start);
+    for (std::uint32_t i = known.first_end; i < known.last_end; ++i)
+      transfer.ends[passage->ends[i].burst] = since_start + passage->ends[i].end;
+  }
+  transfer.told.clear();
+}
+
+std::optional<Tick> DramHbm::rows_end(Transfer& transfer, std::uint32_t first, std::uint32_t last) {
+  write_ends(transfer);
   const std::uint32_t begin = transfer.pattern->rows[first].begin;
   const std::uint32_t end = transfer.pattern->rows[last].end;
   std::int32_t latest = 0;
@@ -275,8 +288,10 @@ std::optional<Tick> DramHbm::rows_end(const Transfer& transfer, std::uint32_t fi
   }
   if (unknown != 0 && current_.told != nullptr && is_live(transfer)) {
     const auto since_start = static_cast<std::int32_t>(current_.begin - transfer.start);
-    for (const RememberedStates::KnownEnd& one : current_.told->ends) {
-      if (one.transfer != transfer.place || one.burst < begin || one.burst >= end) continue;
+    const RememberedStates::Progress& known = current_.told->transfers[transfer.place];
+    for (std::uint32_t i = known.first_end; i < known.last_end; ++i) {
+      const RememberedStates::KnownEnd& one = current_.told->ends[i];
+      if (one.burst < begin || one.burst >= end) continue;
       latest = std::max(latest, since_start + one.end);
       --unknown;
     }
@@ -286,7 +301,7 @@ std::optional<Tick> DramHbm::rows_end(const Transfer& transfer, std::uint32_t fi
 }
 
 Cycle DramHbm::delivered(Ticket ticket, std::uint32_t first_row, std::uint32_t last_row) {
-  const Transfer& transfer = transfers_[ticket];
+  Transfer& transfer = transfers_[ticket];
   if (first_row == 0 && last_row + 1 == transfer.pattern->rows.size()) return complete(ticket);
   std::optional<Tick> end;
   run(

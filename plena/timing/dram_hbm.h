@@ -58,6 +58,11 @@ class DramHbm final : public HbmModel {
     dram::Tick accepted = 0;       // of the last burst, when all are
     dram::Tick finished = 0;       // latest end that is known
   };
+  struct ToldEnds {
+    const Passage* passage = nullptr;
+    std::size_t place = 0;  // of the transfer
+    dram::Tick from = 0;
+  };
   struct Transfer {
     std::shared_ptr<const BurstPattern> pattern;
     PatternOrigin origin;
@@ -67,8 +72,11 @@ class DramHbm final : public HbmModel {
     Cycle after = 0;
     dram::Tick start = 0;  // the clock edge of its first offer
     std::uint32_t bursts = 0;
-    Progress progress;               // as far as was simulated or is behind the state at hand
-    std::vector<std::int32_t> ends;  // of its bursts, from `start` on; kUnknown: not known
+    Progress progress;  // as far as was simulated or is behind the state at hand
+    // When its bursts end, from `start` on; kUnknown: not known. Empty, and what steps have told of
+    // it a list, until somebody asks.
+    std::vector<std::int32_t> ends;
+    std::vector<ToldEnds> told;
   };
   // Transfers with bursts to hand over, oldest first, of load-M, load-V and store.
   using Turns = std::array<std::deque<Ticket>, 3>;
@@ -84,8 +92,8 @@ class DramHbm final : public HbmModel {
     dram::Tick refresh_due = dram::kNever;  // the next one at `begin`
     std::vector<Ticket> live;               // unfinished at `begin`, by age
     std::vector<std::uint32_t> open_rows;   // at `begin`; by kMaxBanks * channel + bank
-    // Since `begin`, by simulation.
-    std::vector<RememberedStates::KnownEnd> ends;
+    // Since `begin`, by simulation; the ends by place of their transfer.
+    std::vector<std::vector<RememberedStates::KnownEnd>> ends;
     dram::ActivityCounts activity_before;
     std::array<std::vector<std::uint64_t>, 2> latencies;  // how often each occurred, by is_write
   };
@@ -125,18 +133,22 @@ class DramHbm final : public HbmModel {
   }
   [[nodiscard]] Progress foretold(const Transfer& transfer) const;
   // When the last of some rows has ended; nothing where that is not known.
-  [[nodiscard]] std::optional<dram::Tick> rows_end(const Transfer& transfer, std::uint32_t first,
-                                                   std::uint32_t last) const;
+  [[nodiscard]] std::optional<dram::Tick> rows_end(Transfer& transfer, std::uint32_t first,
+                                                   std::uint32_t last);
+  static void write_ends(Transfer& transfer);
 
   // States (dram_states.cc).
   [[nodiscard]] bool remembering() const { return remembers_ && listener_ == nullptr; }
   void join(Ticket ticket);
   void pass_time_to(dram::Tick edge);
+  void expect_step() const;
   void take(Step& step, dram::Tick from, dram::Tick at);
   void drop_finished();
   void stop_remembering();
   [[nodiscard]] dram::Tick rest_base() const;
   void write_rest_key(bool refreshed);
+  [[nodiscard]] bool refresh_was_seen() const;
+  [[nodiscard]] Step* find_step();
   [[nodiscard]] Step* known_rest_step(dram::Tick edge);
   void write_start_key(const Transfer& transfer, dram::Tick edge, bool refreshed);
   [[nodiscard]] Step* known_start_step(const Transfer& transfer, dram::Tick edge);
@@ -146,7 +158,8 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] Step seen_step(dram::Tick from, dram::Tick at, bool whole);
   [[nodiscard]] std::vector<RememberedStates::OpenedRow> rows_opened_since();
   void note_seen(std::shared_ptr<const Passage> passage);
-  void add_step(Step step);
+  Step* add_step(Step step);
+  void forget_states();
   void enter_state(dram::Tick at);
   void begin_to_see();
   void write_state(dram::Tick at);

@@ -50,6 +50,7 @@ void DramHbm::join(Ticket ticket) {
   };
   if (!remembering()) {
     drop_finished();
+    write_ends(transfer);
     waiting_[transfer.turn].push_back(ticket);
     return add();
   }
@@ -59,22 +60,24 @@ void DramHbm::join(Ticket ticket) {
     return add();
   }
 
+  if (states_.full()) forget_states();
   simulate_to(edge);
-  const bool from_state = current_.state != nullptr;
   Step step;
-  if (from_state) {
+  if (current_.state != nullptr) {
     write_start_key(transfer, edge, controller_.now() >= current_.refresh_due);
     step = seen_step(current_.begin, edge, false);
   }
   drop_finished();
+  write_ends(transfer);
   waiting_[transfer.turn].push_back(ticket);
   add();
   if (current_.live.size() > RememberedStates::kMostTransfers ||
       transfer.bursts > RememberedStates::kMostBursts) {
     return stop_remembering();
   }
+  State* from = current_.state;
   enter_state(edge);
-  if (from_state) add_step(std::move(step));
+  if (from != nullptr) from->likely = add_step(std::move(step));
 }
 
 // As far as it is known, and to the last rest before a transfer starts at `edge`.
@@ -85,30 +88,39 @@ void DramHbm::pass_time_to(Tick edge) {
   }
 }
 
+// Brings what the next step is likely to need nearer.
+void DramHbm::expect_step() const {
+  if (current_.state == nullptr || current_.state->likely == nullptr) return;
+  const Step& step = *current_.state->likely;
+  __builtin_prefetch(step.passage.get());
+  __builtin_prefetch(step.key->data());
+  __builtin_prefetch(step.opened.data());
+  __builtin_prefetch(step.to);
+}
+
 // The memory does what it did before.
 void DramHbm::take(Step& step, Tick from, Tick at) {
   ++step.times;
-  bursts_remembered_ += step.passage->ends.size();
-  for (std::size_t i = 0; i < current_.live.size(); ++i) {
-    const RememberedStates::Progress& known = step.passage->transfers[i];
-    transfers_[current_.live[i]].progress = {.handed = known.handed,
-                                             .unfinished = known.unfinished,
-                                             .accepted = from + known.accepted,
-                                             .finished = from + known.finished};
-  }
-  for (const RememberedStates::KnownEnd& one : step.passage->ends) {
-    Transfer& transfer = transfers_[current_.live[one.transfer]];
-    transfer.ends[one.burst] = static_cast<std::int32_t>(from - transfer.start) + one.end;
-  }
+  const Passage& passage = *step.passage;
+  bursts_remembered_ += passage.ends.size();
   for (const RememberedStates::OpenedRow& opened : step.opened) {
     std::uint32_t& row = current_.open_rows[opened.bank];
-    if (opened.place < 0) {
+    if (opened.place == RememberedStates::OpenedRow::kClosed) {
       row = dram::kNoRow;
       continue;
     }
     const Transfer& transfer = transfers_[current_.live[opened.transfer]];
-    row = BurstPattern::row(transfer.pattern->places[static_cast<std::size_t>(opened.place)],
-                            transfer.origin);
+    row = BurstPattern::row(transfer.pattern->places[opened.place], transfer.origin);
+  }
+  for (std::size_t i = 0; i < current_.live.size(); ++i) {
+    Transfer& transfer = transfers_[current_.live[i]];
+    const RememberedStates::Progress& known = passage.transfers[i];
+    transfer.progress = {.handed = known.handed,
+                         .unfinished = known.unfinished,
+                         .accepted = from + known.accepted,
+                         .finished = from + known.finished};
+    if (known.first_end != known.last_end)
+      transfer.told.push_back({.passage = &passage, .place = i, .from = from});
   }
   drop_finished();
   current_.state = step.to;
@@ -117,6 +129,7 @@ void DramHbm::take(Step& step, Tick from, Tick at) {
   current_.controlled = false;
   current_.asked = false;
   current_.told = nullptr;
+  if (current_.state->likely != nullptr) __builtin_prefetch(current_.state->likely);
 }
 
 void DramHbm::drop_finished() {
@@ -161,23 +174,23 @@ void DramHbm::write_rest_key(bool refreshed) {
   append(key_, refreshed ? current_.refresh_due - rest_base() : kNoRefresh);
 }
 
+// Whether a refresh so near was ever met in this state.
+bool DramHbm::refresh_was_seen() const {
+  return current_.refresh_due - current_.begin <= current_.state->refreshed_after;
+}
+
 // The step to the memory at rest by `edge`, if it is known and gets that far.
 DramHbm::Step* DramHbm::known_rest_step(Tick edge) {
   if (current_.state == nullptr || current_.simulated) return nullptr;
-  const bool at_rest = current_.state->at_rest;
-  if (at_rest && current_.refresh_due >= edge) return nullptr;
-  const auto in_time = [&](const Step* step) {
-    return step != nullptr && rest_base() + step->passage->until <= edge;
-  };
-  if (!at_rest) {
-    write_rest_key(false);
-    Step* step = states_.find_step(key_);
-    if (step != nullptr && current_.refresh_due > current_.begin + step->passage->reach)
-      return in_time(step) ? step : nullptr;
+  const State& state = *current_.state;
+  if (state.at_rest && current_.refresh_due >= edge) return nullptr;
+  Step* step = state.rest;
+  if (step == nullptr || current_.refresh_due <= current_.begin + step->passage->reach) {
+    if (!state.at_rest && !refresh_was_seen()) return nullptr;
+    write_rest_key(true);
+    step = states_.find_step(key_);
   }
-  write_rest_key(true);
-  Step* step = states_.find_step(key_);
-  return in_time(step) ? step : nullptr;
+  return step != nullptr && rest_base() + step->passage->until <= edge ? step : nullptr;
 }
 
 // When a transfer starts, what it asks for, and which of its rows are open or asked for already.
@@ -207,16 +220,25 @@ void DramHbm::write_start_key(const Transfer& transfer, Tick edge, bool refreshe
   }
 }
 
+// The step of key_.
+DramHbm::Step* DramHbm::find_step() {
+  Step*& likely = current_.state->likely;
+  if (likely != nullptr && *likely->key == key_) return likely;
+  Step* step = states_.find_step(key_);
+  if (step != nullptr) likely = step;
+  return step;
+}
+
 DramHbm::Step* DramHbm::known_start_step(const Transfer& transfer, Tick edge) {
   if (current_.state == nullptr || current_.simulated) return nullptr;
-  const bool refreshed = current_.state->at_rest && current_.refresh_due < edge;
-  write_start_key(transfer, edge, refreshed);
-  Step* step = states_.find_step(key_);
-  if (current_.state->at_rest) return step;
+  const bool at_rest = current_.state->at_rest;
+  write_start_key(transfer, edge, at_rest && current_.refresh_due < edge);
+  Step* step = find_step();
+  if (at_rest) return step;
   if (step != nullptr && current_.refresh_due > current_.begin + step->passage->reach) return step;
-  if (current_.refresh_due == dram::kNever) return nullptr;
+  if (!refresh_was_seen()) return nullptr;
   write_start_key(transfer, edge, true);
-  return states_.find_step(key_);
+  return find_step();
 }
 
 // What was seen to follow the state at hand.
@@ -224,6 +246,7 @@ const DramHbm::Passage* DramHbm::known_passage() {
   if (current_.state == nullptr) return nullptr;
   const Passage* seen = current_.state->seen.get();
   if (seen != nullptr && current_.refresh_due > current_.begin + seen->reach) return seen;
+  if (!refresh_was_seen()) return nullptr;
   key_.clear();
   key_.push_back(static_cast<std::int32_t>(current_.state->number));
   key_.push_back(kPassage);
@@ -259,11 +282,14 @@ bool DramHbm::simulate_to_rest(Tick edge) {
   if (!controller_.at_rest()) return false;  // a refresh fell due
   collect();
 
-  write_rest_key(controller_.now() >= current_.refresh_due);
+  const bool refreshed = controller_.now() >= current_.refresh_due;
+  write_rest_key(refreshed);
   Step step = seen_step(rest_base(), at, true);
   drop_finished();
+  State& from = *current_.state;
   enter_state(at);
-  add_step(std::move(step));
+  Step* added = add_step(std::move(step));
+  if (!refreshed) from.rest = added;
   return true;
 }
 
@@ -273,25 +299,34 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
   passage->until = at - from;
   passage->reach = controller_.now() - from;
   passage->whole = whole;
-  for (const Ticket ticket : current_.live) {
-    const Progress& progress = transfers_[ticket].progress;
+  std::size_t ends = 0;
+  for (const auto& of_transfer : current_.ends) ends += of_transfer.size();
+  passage->ends.reserve(ends);
+  passage->transfers.reserve(current_.live.size());
+  for (std::size_t i = 0; i < current_.live.size(); ++i) {
+    const Progress& progress = transfers_[current_.live[i]].progress;
+    const auto first_end = static_cast<std::uint32_t>(passage->ends.size());
+    passage->ends.insert(passage->ends.end(), current_.ends[i].begin(), current_.ends[i].end());
     passage->transfers.push_back({.handed = progress.handed,
                                   .unfinished = progress.unfinished,
                                   .accepted = static_cast<std::int32_t>(progress.accepted - from),
-                                  .finished = static_cast<std::int32_t>(progress.finished - from)});
+                                  .finished = static_cast<std::int32_t>(progress.finished - from),
+                                  .first_end = first_end,
+                                  .last_end = static_cast<std::uint32_t>(passage->ends.size())});
   }
-  passage->ends = current_.ends;
   Step step;
   step.refresh_moved = controller_.refresh_due() - current_.refresh_due;
   step.opened = rows_opened_since();
-  step.counts.activity = controller_.activity().since(current_.activity_before);
+  auto counts = std::make_unique<RememberedStates::Counts>();
+  counts->activity = controller_.activity().since(current_.activity_before);
   for (std::size_t i = 0; i < current_.latencies.size(); ++i) {
-    const auto& counts = current_.latencies[i];
-    for (std::size_t latency = 0; latency < counts.size(); ++latency) {
-      if (counts[latency] != 0)
-        step.counts.latencies[i].emplace_back(static_cast<Tick>(latency), counts[latency]);
+    const auto& seen = current_.latencies[i];
+    for (std::size_t latency = 0; latency < seen.size(); ++latency) {
+      if (seen[latency] != 0)
+        counts->latencies[i].emplace_back(static_cast<Tick>(latency), seen[latency]);
     }
   }
+  step.counts = std::move(counts);
   step.passage = passage;
   note_seen(std::move(passage));
   return step;
@@ -299,25 +334,29 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
 
 // Which rows are open now and were not, as rows of transfers that had bursts left there.
 std::vector<RememberedStates::OpenedRow> DramHbm::rows_opened_since() {
+  using Opened = RememberedStates::OpenedRow;
   controller_.copy_open_rows(open_rows_);
-  std::vector<RememberedStates::OpenedRow> opened;
+  std::vector<Opened> opened;
+  std::size_t changed = 0;
   for (std::uint32_t bank = 0; bank < open_rows_.size(); ++bank) {
-    if (open_rows_[bank] == dram::kNoRow && current_.open_rows[bank] != dram::kNoRow)
-      opened.push_back({.bank = bank});
+    if (open_rows_[bank] == current_.open_rows[bank]) continue;
+    ++changed;
+    if (open_rows_[bank] == dram::kNoRow)
+      opened.push_back({.bank = static_cast<std::uint16_t>(bank), .place = Opened::kClosed});
   }
   const auto note = [&](const Transfer& transfer, std::uint32_t burst) {
-    const std::uint32_t place = transfer.pattern->bursts[burst].place;
-    const std::uint32_t bank = transfer.pattern->places[place].bank;
-    const std::uint32_t row = BurstPattern::row(transfer.pattern->places[place], transfer.origin);
-    if (open_rows_[bank] != row || current_.open_rows[bank] == row) return;
-    current_.open_rows[bank] = row;  // once
-    opened.push_back(
-        {.bank = bank, .place = static_cast<std::int32_t>(place), .transfer = transfer.place});
+    const std::uint32_t number = transfer.pattern->bursts[burst].place;
+    const BurstPattern::Place& place = transfer.pattern->places[number];
+    const std::uint32_t row = BurstPattern::row(place, transfer.origin);
+    if (open_rows_[place.bank] != row || current_.open_rows[place.bank] == row) return;
+    current_.open_rows[place.bank] = row;  // once
+    opened.push_back({.bank = static_cast<std::uint16_t>(place.bank),
+                      .place = static_cast<std::uint16_t>(number),
+                      .transfer = transfer.place});
   };
-  for (const RememberedStates::KnownEnd& one : current_.ends)
-    note(transfers_[current_.live[one.transfer]], one.burst);
-  for (const Ticket ticket : current_.live) {
-    const Transfer& transfer = transfers_[ticket];
+  for (std::size_t i = 0; i < current_.live.size() && opened.size() < changed; ++i) {
+    const Transfer& transfer = transfers_[current_.live[i]];
+    for (const RememberedStates::KnownEnd& one : current_.ends[i]) note(transfer, one.burst);
     if (transfer.progress.unfinished == 0) continue;
     for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
       if (transfer.ends[burst] == kUnknown) note(transfer, burst);
@@ -335,6 +374,7 @@ void DramHbm::note_seen(std::shared_ptr<const Passage> passage) {
     if (longer_than(state.seen)) state.seen = std::move(passage);
     return;
   }
+  state.refreshed_after = std::max(state.refreshed_after, current_.refresh_due - current_.begin);
   RememberedStates::Key key = {static_cast<std::int32_t>(state.number), kPassage};
   append(key, current_.refresh_due - current_.begin);
   const auto* known = states_.find_passage(key);
@@ -342,14 +382,21 @@ void DramHbm::note_seen(std::shared_ptr<const Passage> passage) {
 }
 
 // The key is key_.
-void DramHbm::add_step(Step step) {
+DramHbm::Step* DramHbm::add_step(Step step) {
   step.to = current_.state;
-  states_.add_step(key_, std::move(step));
+  return states_.add_step(key_, std::move(step));
+}
+
+// The controller stays where it is, in no known state.
+void DramHbm::forget_states() {
+  stop_remembering();
+  for (Transfer& transfer : transfers_)
+    if (!transfer.told.empty()) write_ends(transfer);
+  states_.forget();
 }
 
 // The controller's state just before tick `at` is the one at hand.
 void DramHbm::enter_state(Tick at) {
-  if (states_.full()) states_.forget();
   current_.begin = at;
   current_.refresh_due = controller_.refresh_due();
   write_state(at);
@@ -367,7 +414,8 @@ void DramHbm::enter_state(Tick at) {
 
 void DramHbm::begin_to_see() {
   current_.simulated = false;
-  current_.ends.clear();
+  current_.ends.resize(std::max(current_.ends.size(), current_.live.size()));
+  for (auto& of_transfer : current_.ends) of_transfer.clear();
   current_.activity_before = controller_.activity();
   for (auto& counts : current_.latencies) counts.clear();
 }
@@ -416,7 +464,8 @@ void DramHbm::control() {
   for (std::int32_t left = words.next(); left > 0; --left)
     for (int word = 0; word < 3; ++word) words.next();
   for (const Ticket ticket : current_.live) {
-    const Transfer& transfer = transfers_[ticket];
+    Transfer& transfer = transfers_[ticket];
+    write_ends(transfer);
     if (transfer.progress.handed < transfer.bursts) waiting_[transfer.turn].push_back(ticket);
   }
   const auto find = [&](dram::RequestName name) {

@@ -62,13 +62,16 @@ RememberedStates::Step* RememberedStates::find_step(const Key& key) {
   return found == steps_.end() ? nullptr : &found->second;
 }
 
-void RememberedStates::add_step(const Key& key, Step step) {
+RememberedStates::Step* RememberedStates::add_step(const Key& key, Step step) {
   const auto [found, is_new] = steps_.try_emplace(key);
-  if (!is_new) return;
+  if (!is_new) return &found->second;
   bytes_ += key.size() * sizeof(key[0]) + sizeof(*found) + kNodeBytes + bytes_of(*step.passage) +
             step.opened.size() * sizeof(step.opened[0]);
-  for (const auto& latencies : step.counts.latencies) bytes_ += latencies.size() * 16;
+  bytes_ += sizeof(Counts);
+  for (const auto& latencies : step.counts->latencies) bytes_ += latencies.size() * 16;
   found->second = std::move(step);
+  found->second.key = &found->first;
+  return &found->second;
 }
 
 const std::shared_ptr<const RememberedStates::Passage>* RememberedStates::find_passage(
@@ -83,7 +86,7 @@ void RememberedStates::add_passage(const Key& key, std::shared_ptr<const Passage
 }
 
 void RememberedStates::forget() {
-  for (const auto& [key, step] : steps_) step.counts.add_to(forgotten_, step.times);
+  for (const auto& [key, step] : steps_) step.counts->add_to(forgotten_, step.times);
   steps_.clear();
   passages_.clear();
   states_.clear();
@@ -92,7 +95,7 @@ void RememberedStates::forget() {
 
 void RememberedStates::add_to(dram::ChannelStatistics& statistics) const {
   statistics.merge(forgotten_);
-  for (const auto& [key, step] : steps_) step.counts.add_to(statistics, step.times);
+  for (const auto& [key, step] : steps_) step.counts->add_to(statistics, step.times);
 }
 
 void RememberedStates::Counts::add_to(dram::ChannelStatistics& statistics,

@@ -26,17 +26,18 @@ class RememberedStates {
   static constexpr std::size_t kMostTransfers = 255;  // in a state
   static constexpr std::size_t kMostBursts = 0xFFFF;  // of a transfer
 
-  /// A burst whose end became known, of a transfer in the state's order.
+  /// A burst whose end became known.
   struct KnownEnd {
     std::int32_t end = 0;
     std::uint16_t burst = 0;
-    std::uint8_t transfer = 0;
   };
   struct Progress {
     std::uint32_t handed = 0;      // bursts the memory has accepted
     std::uint32_t unfinished = 0;  // bursts whose end is not known
     std::int32_t accepted = 0;     // of the last burst, when all are
     std::int32_t finished = 0;     // latest end that is known
+    std::uint32_t first_end = 0;   // of those that became known
+    std::uint32_t last_end = 0;    // behind the last of them
   };
   /// What was seen to follow a state while no other transfer started, before tick `until`. All
   /// ticks count from the state's.
@@ -45,34 +46,42 @@ class RememberedStates {
     dram::Tick reach = 0;  // the latest tick a channel came to
     bool whole = false;    // until the memory is at rest
     std::vector<Progress> transfers;
-    std::vector<KnownEnd> ends;
+    std::vector<KnownEnd> ends;  // transfer by transfer
   };
 
   /// A bank whose open row changed: to that of a burst of a transfer of the state before.
   struct OpenedRow {
-    std::uint32_t bank = 0;   // kMaxBanks * channel + bank
-    std::int32_t place = -1;  // of the transfer's pattern; -1: the bank was closed
-    std::uint8_t transfer = 0;
+    static constexpr std::uint16_t kClosed = 0xFFFF;  // in the place of a place
+
+    std::uint16_t bank = 0;   // kMaxBanks * channel + bank
+    std::uint16_t place = 0;  // of the transfer's pattern
+    std::uint16_t transfer = 0;
   };
   struct Counts {
     dram::ActivityCounts activity;
     std::array<std::vector<std::pair<dram::Tick, std::uint64_t>>, 2> latencies;  // by is_write
     void add_to(dram::ChannelStatistics& statistics, std::uint64_t times) const;
   };
+  struct State;
+  struct Step {
+    State* to = nullptr;
+    const Key* key = nullptr;
+    std::shared_ptr<const Passage> passage;
+    std::vector<OpenedRow> opened;
+    dram::Tick refresh_moved = 0;  // by how much later the next refresh is
+    std::uint64_t times = 0;       // how often it happened without being simulated
+    std::unique_ptr<const Counts> counts;
+  };
   struct State {
     std::uint32_t number = 0;
     bool at_rest = false;
-    dram::Tick settled = 0;                   // at rest: from then on, nothing changes
-    const dram::StateWords* words = nullptr;  // never null
-    std::shared_ptr<const Passage> seen;      // the longest, if no refresh falls into it
-  };
-  struct Step {
-    State* to = nullptr;
-    std::shared_ptr<const Passage> passage;
-    dram::Tick refresh_moved = 0;  // by how much later the next refresh is
-    std::vector<OpenedRow> opened;
-    Counts counts;
-    std::uint64_t times = 0;  // how often it happened without being simulated
+    dram::Tick settled = 0;  // at rest: from then on, nothing changes
+    // The longest way to a refresh that fell into a step or a passage from here.
+    dram::Tick refreshed_after = -1;
+    Step* likely = nullptr;               // the last one when a transfer started
+    Step* rest = nullptr;                 // to rest, without a refresh
+    std::shared_ptr<const Passage> seen;  // the longest, if no refresh falls into it
+    const dram::StateWords* words = nullptr;
   };
 
   /// The state of these words, and whether it is new. Valid until forget().
@@ -80,7 +89,7 @@ class RememberedStates {
   /// Null if there is none.
   Step* find_step(const Key& key);
   /// Unless there is one, which is the same.
-  void add_step(const Key& key, Step step);
+  Step* add_step(const Key& key, Step step);
   /// What was seen to follow a state with a refresh, by a key of its own; null if nothing.
   [[nodiscard]] const std::shared_ptr<const Passage>* find_passage(const Key& key) const;
   void add_passage(const Key& key, std::shared_ptr<const Passage> passage);
