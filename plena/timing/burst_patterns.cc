@@ -1,6 +1,7 @@
 #include "plena/timing/burst_patterns.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 namespace plena {
@@ -10,14 +11,15 @@ namespace {
 // Further apart than any two rows of one transfer.
 constexpr std::uint64_t kFar = ~std::uint64_t{0};
 
-PatternOrigin origin_of(const TransferRows& rows, std::uint64_t period) {
+// `row_bits`: log2 of the bytes from a row of all banks to the next.
+PatternOrigin origin_of(const TransferRows& rows, int row_bits) {
   const HbmRow all = rows.extent();
   PatternOrigin origin;
   const auto place = [&](bool is_scale, std::uint64_t address, std::uint64_t bytes) {
-    origin.address[is_scale] = address / period * period;
-    origin.first_row[is_scale] = static_cast<std::uint32_t>(address / period);
-    origin.last_row[is_scale] =
-        static_cast<std::uint32_t>((address + std::max<std::uint64_t>(bytes, 1) - 1) / period);
+    const std::uint64_t last = address + std::max<std::uint64_t>(bytes, 1) - 1;
+    origin.address[is_scale] = address >> row_bits << row_bits;
+    origin.first_row[is_scale] = static_cast<std::uint32_t>(address >> row_bits);
+    origin.last_row[is_scale] = static_cast<std::uint32_t>(last >> row_bits);
   };
   place(false, all.element_address, all.element_bytes);
   if (rows.block == 0) {
@@ -53,11 +55,12 @@ BurstPattern lay_out(const TransferRows& rows, const PatternOrigin& origin,
         const auto next = static_cast<std::uint32_t>(pattern.places.size());
         const auto [found, is_new] = places.try_emplace({bank, place.row}, next);
         if (is_new) {
-          pattern.places.push_back({.bank = bank,
-                                    .row = place.row - origin.first_row[!is_element],
+          pattern.places.push_back({.row = place.row - origin.first_row[!is_element],
+                                    .bank = static_cast<std::uint16_t>(bank),
                                     .is_scale = !is_element});
+          pattern.lasts.push_back(0);
         }
-        pattern.places[found->second].last = burst;
+        pattern.lasts[found->second] = burst;
         pattern.bursts.push_back({.offset = address - origin.address[!is_element],
                                   .place = found->second,
                                   .is_scale = !is_element});
@@ -88,31 +91,36 @@ std::pair<std::shared_ptr<const BurstPattern>, PatternOrigin> BurstPatterns::of(
     const TransferRows& rows, const dram::Controller& controller) {
   const std::uint64_t period = controller.row_period();
   const HbmRow first = rows.row(0);
-  const PatternOrigin origin = origin_of(rows, period);
+  const PatternOrigin origin = origin_of(rows, std::countr_zero(period));
   // Where in its byte and its block a row begins decides how many bytes it takes.
   const std::uint64_t alignment =
       rows.in_bytes ? 0 : rows.first % (8 * std::max<std::uint64_t>(rows.block, 1));
   const Key key = {
-      first.element_address % period,
-      rows.block == 0 ? 0 : first.scale_address % period,
+      first.element_address & (period - 1),
+      rows.block == 0 ? 0 : first.scale_address & (period - 1),
       distance(origin),
       alignment,
       rows.stride,
       std::uint64_t{rows.count} << 32 | rows.length,
       std::uint64_t{rows.width} << 32 | rows.block,
       (rows.write ? 4U : 0U) | (rows.in_bytes ? 2U : 0U) | (rows.whole_codes ? 1U : 0U)};
-  const auto found = known_.find(key);
-  if (found != known_.end()) return {found->second, origin};
+  auto* expected = latest_ == nullptr ? nullptr : latest_->second.next;
+  if (expected == nullptr || expected->first != key) {
+    expected = &*known_.try_emplace(key).first;
+    if (latest_ != nullptr) latest_->second.next = expected;
+  }
+  latest_ = expected;
+  if (expected->second.pattern != nullptr) return {expected->second.pattern, origin};
 
   BurstPattern pattern = lay_out(rows, origin, controller);
   pattern.number = met_++;
   if (bursts_ += pattern.bursts.size(); bursts_ > kMostBursts) {
     known_.clear();
     bursts_ = pattern.bursts.size();
+    latest_ = &*known_.try_emplace(key).first;
   }
-  return {known_.try_emplace(key, std::make_shared<const BurstPattern>(std::move(pattern)))
-              .first->second,
-          origin};
+  latest_->second.pattern = std::make_shared<const BurstPattern>(std::move(pattern));
+  return {latest_->second.pattern, origin};
 }
 
 }  // namespace plena

@@ -29,9 +29,8 @@ struct BurstPattern {
   };
   /// A row of a bank.
   struct Place {
-    std::uint32_t bank = 0;  // kMaxBanks * channel + bank
     std::uint32_t row = 0;   // from the origin's
-    std::uint32_t last = 0;  // the last burst there
+    std::uint16_t bank = 0;  // kMaxBanks * channel + bank
     bool is_scale = false;
   };
   struct Row {
@@ -41,7 +40,8 @@ struct BurstPattern {
 
   std::int32_t number = 0;
   std::vector<Burst> bursts;
-  std::vector<Place> places;  // in the order in which they are asked for
+  std::vector<Place> places;         // in the order in which they are asked for
+  std::vector<std::uint32_t> lasts;  // the last burst of each place
   std::vector<Row> rows;
 
   [[nodiscard]] std::uint64_t address(std::size_t burst, const PatternOrigin& origin) const {
@@ -62,10 +62,15 @@ class BurstPatterns {
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
+  struct Known {
+    std::shared_ptr<const BurstPattern> pattern;
+    std::pair<const Key, Known>* next = nullptr;  // what followed it last
+  };
 
   static constexpr std::size_t kMostBursts = std::size_t{1} << 22;
 
-  std::unordered_map<Key, std::shared_ptr<const BurstPattern>, Hash> known_;
+  std::unordered_map<Key, Known, Hash> known_;
+  std::pair<const Key, Known>* latest_ = nullptr;
   std::int32_t met_ = 0;
   std::size_t bursts_ = 0;  // of all of them
 };

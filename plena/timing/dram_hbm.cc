@@ -67,7 +67,6 @@ Ticket DramHbm::start(const TransferStart& start, const TransferRows& rows) {
   const Tick tick = static_cast<Tick>(clock_.tick_at(start.issue + start.before));
   const Tick first_edge = (tick + per_ck - 1) / per_ck * per_ck;
 
-  expect_step();
   const Ticket ticket = take_ticket();
   Transfer& transfer = transfers_[ticket];
   std::tie(transfer.pattern, transfer.origin) = patterns_.of(rows, controller_);
@@ -218,15 +217,14 @@ void DramHbm::simulate(Done&& done, Tick limit, Tick beyond_event) {
 template <class Done>
 void DramHbm::run(const Transfer* transfer, Done&& done, Tick limit, Tick beyond_event) {
   if (failure_ || done()) return;
-  if (!current_.asked) {
-    current_.told = known_passage();
-    current_.asked = true;
+  while (current_.told.until == 0 || !tells(limit)) {
+    if (current_.asked == Asked::All) break;
+    const bool first = current_.asked == Asked::Nothing;
+    current_.asked = first ? Asked::Expected : Asked::All;
+    current_.told = first ? expected_passage() : known_passage();
     if (done()) return;
   }
-  if (current_.told != nullptr) {
-    const bool seen = limit != kNever && limit < current_.begin + current_.told->until;
-    if (current_.told->whole || seen) return;
-  }
+  if (current_.told.until != 0 && tells(limit)) return;
   control();
   current_.simulated = true;
   if (done()) return;
@@ -257,7 +255,7 @@ void DramHbm::give_up() {
 // ------------------------------------------------------------ answers
 
 DramHbm::Progress DramHbm::foretold(const Transfer& transfer) const {
-  const RememberedStates::Progress& known = current_.told->transfers[transfer.place];
+  const RememberedStates::Progress& known = current_.told.transfers[transfer.place];
   return {.handed = known.handed,
           .unfinished = known.unfinished,
           .accepted = current_.begin + known.accepted,
@@ -286,11 +284,11 @@ std::optional<Tick> DramHbm::rows_end(Transfer& transfer, std::uint32_t first, s
     unknown += known ? 0 : 1;
     if (known) latest = std::max(latest, transfer.ends[burst]);
   }
-  if (unknown != 0 && current_.told != nullptr && is_live(transfer)) {
+  if (unknown != 0 && current_.told.until != 0 && is_live(transfer)) {
     const auto since_start = static_cast<std::int32_t>(current_.begin - transfer.start);
-    const RememberedStates::Progress& known = current_.told->transfers[transfer.place];
+    const RememberedStates::Progress& known = current_.told.transfers[transfer.place];
     for (std::uint32_t i = known.first_end; i < known.last_end; ++i) {
-      const RememberedStates::KnownEnd& one = current_.told->ends[i];
+      const RememberedStates::KnownEnd& one = (*current_.told.passage)->ends[i];
       if (one.burst < begin || one.burst >= end) continue;
       latest = std::max(latest, since_start + one.end);
       --unknown;

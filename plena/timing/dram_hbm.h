@@ -81,13 +81,24 @@ class DramHbm final : public HbmModel {
   // Transfers with bursts to hand over, oldest first, of load-M, load-V and store.
   using Turns = std::array<std::deque<Ticket>, 3>;
 
+  // A passage, or that of a step.
+  struct Told {
+    dram::Tick until = 0;  // 0: nothing is told
+    bool whole = false;
+    std::span<const RememberedStates::Progress> transfers;
+    const std::shared_ptr<const Passage>* passage = nullptr;
+  };
+  // Which passages were looked for: what followed last time, and all that is known.
+  enum class Asked : std::uint8_t { Nothing, Expected, All };
   // The state at hand, and what is known and was seen of what follows it.
   struct Current {
-    State* state = nullptr;         // null: nothing is remembered
-    bool controlled = true;         // the controller is in it, or further
-    bool simulated = false;         // the controller is further
-    bool asked = false;             // whether something is known
-    const Passage* told = nullptr;  // what is
+    State* state = nullptr;  // null: nothing is remembered
+    bool controlled = true;  // the controller is in it, or further
+    bool simulated = false;  // the controller is further
+    Asked asked = Asked::Nothing;
+    Told told;                 // what is
+    Step* expected = nullptr;  // that followed last time
+    Step* latest = nullptr;    // that led here; null: none
     dram::Tick begin = 0;
     dram::Tick refresh_due = dram::kNever;  // the next one at `begin`
     std::vector<Ticket> live;               // unfinished at `begin`, by age
@@ -123,9 +134,14 @@ class DramHbm final : public HbmModel {
   }
   void give_up();
 
+  // Whether all that happens up to a tick is foretold.
+  [[nodiscard]] bool tells(dram::Tick limit) const {
+    return current_.told.whole ||
+           (limit != dram::kNever && limit < current_.begin + current_.told.until);
+  }
   // What is foretold included.
   [[nodiscard]] Progress progress(const Transfer& transfer) const {
-    return current_.told == nullptr || !is_live(transfer) ? transfer.progress : foretold(transfer);
+    return current_.told.until == 0 || !is_live(transfer) ? transfer.progress : foretold(transfer);
   }
   [[nodiscard]] bool is_live(const Transfer& transfer) const {
     return transfer.place < current_.live.size() &&
@@ -141,7 +157,6 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] bool remembering() const { return remembers_ && listener_ == nullptr; }
   void join(Ticket ticket);
   void pass_time_to(dram::Tick edge);
-  void expect_step() const;
   void take(Step& step, dram::Tick from, dram::Tick at);
   void drop_finished();
   void stop_remembering();
@@ -152,13 +167,14 @@ class DramHbm final : public HbmModel {
   [[nodiscard]] Step* known_rest_step(dram::Tick edge);
   void write_start_key(const Transfer& transfer, dram::Tick edge, bool refreshed);
   [[nodiscard]] Step* known_start_step(const Transfer& transfer, dram::Tick edge);
-  [[nodiscard]] const Passage* known_passage();
+  [[nodiscard]] Told known_passage();
+  [[nodiscard]] Told expected_passage() const;
   void simulate_to(dram::Tick edge);
   [[nodiscard]] bool simulate_to_rest(dram::Tick edge);
   [[nodiscard]] Step seen_step(dram::Tick from, dram::Tick at, bool whole);
   [[nodiscard]] std::vector<RememberedStates::OpenedRow> rows_opened_since();
   void note_seen(std::shared_ptr<const Passage> passage);
-  Step* add_step(Step step);
+  void add_step(Step step);
   void forget_states();
   void enter_state(dram::Tick at);
   void begin_to_see();
@@ -188,10 +204,11 @@ class DramHbm final : public HbmModel {
   BurstPatterns patterns_;
   RememberedStates states_;
   std::uint64_t bursts_remembered_ = 0;
-  RememberedStates::Key key_;             // scratch
-  dram::StateWords words_;                // scratch
-  std::vector<dram::RowNames> names_;     // scratch, by channel
-  std::vector<std::uint32_t> open_rows_;  // scratch
+  RememberedStates::Key key_;                        // scratch
+  dram::StateWords words_;                           // scratch
+  std::vector<dram::RowNames> names_;                // scratch, by channel
+  std::vector<RememberedStates::OpenedRow> opened_;  // scratch
+  std::vector<std::uint32_t> open_rows_;             // scratch
   Current current_;
 };
 

@@ -56,6 +56,7 @@ void DramHbm::join(Ticket ticket) {
   }
   pass_time_to(edge);
   if (Step* step = known_start_step(transfer, edge)) {
+    if (current_.latest != nullptr) current_.latest->follow_with(step);
     take(*step, current_.begin, edge);
     return add();
   }
@@ -64,8 +65,10 @@ void DramHbm::join(Ticket ticket) {
   simulate_to(edge);
   Step step;
   if (current_.state != nullptr) {
-    write_start_key(transfer, edge, controller_.now() >= current_.refresh_due);
+    const bool refreshed = controller_.now() >= current_.refresh_due;
+    write_start_key(transfer, edge, refreshed);
     step = seen_step(current_.begin, edge, false);
+    if (refreshed) step.refresh = current_.refresh_due - current_.begin;
   }
   drop_finished();
   write_ends(transfer);
@@ -75,9 +78,12 @@ void DramHbm::join(Ticket ticket) {
       transfer.bursts > RememberedStates::kMostBursts) {
     return stop_remembering();
   }
-  State* from = current_.state;
+  const bool from_state = current_.state != nullptr;
   enter_state(edge);
-  if (from != nullptr) from->likely = add_step(std::move(step));
+  if (!from_state) return;
+  Step* before = current_.latest;
+  add_step(std::move(step));
+  if (before != nullptr) before->follow_with(current_.latest);
 }
 
 // As far as it is known, and to the last rest before a transfer starts at `edge`.
@@ -88,22 +94,10 @@ void DramHbm::pass_time_to(Tick edge) {
   }
 }
 
-// Brings what the next step is likely to need nearer.
-void DramHbm::expect_step() const {
-  if (current_.state == nullptr || current_.state->likely == nullptr) return;
-  const Step& step = *current_.state->likely;
-  __builtin_prefetch(step.passage.get());
-  __builtin_prefetch(step.key->data());
-  __builtin_prefetch(step.opened.data());
-  __builtin_prefetch(step.to);
-}
-
 // The memory does what it did before.
 void DramHbm::take(Step& step, Tick from, Tick at) {
   ++step.times;
-  const Passage& passage = *step.passage;
-  bursts_remembered_ += passage.ends.size();
-  for (const RememberedStates::OpenedRow& opened : step.opened) {
+  for (const RememberedStates::OpenedRow& opened : step.opened()) {
     std::uint32_t& row = current_.open_rows[opened.bank];
     if (opened.place == RememberedStates::OpenedRow::kClosed) {
       row = dram::kNoRow;
@@ -114,22 +108,32 @@ void DramHbm::take(Step& step, Tick from, Tick at) {
   }
   for (std::size_t i = 0; i < current_.live.size(); ++i) {
     Transfer& transfer = transfers_[current_.live[i]];
-    const RememberedStates::Progress& known = passage.transfers[i];
+    const RememberedStates::Progress& known = step.progress()[i];
+    bursts_remembered_ += known.last_end - known.first_end;
     transfer.progress = {.handed = known.handed,
                          .unfinished = known.unfinished,
                          .accepted = from + known.accepted,
                          .finished = from + known.finished};
     if (known.first_end != known.last_end)
-      transfer.told.push_back({.passage = &passage, .place = i, .from = from});
+      transfer.told.push_back({.passage = step.passage.get(), .place = i, .from = from});
   }
   drop_finished();
   current_.state = step.to;
   current_.begin = at;
   current_.refresh_due += step.refresh_moved;
   current_.controlled = false;
-  current_.asked = false;
-  current_.told = nullptr;
-  if (current_.state->likely != nullptr) __builtin_prefetch(current_.state->likely);
+  current_.asked = Asked::Nothing;
+  current_.told = {};
+  current_.latest = &step;
+  current_.expected = step.next;
+  if (step.next == nullptr) return;
+  // By the time it is taken it should be near.
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kLines = 8;
+  const auto* expected = reinterpret_cast<const std::byte*>(step.next);
+  for (std::size_t i = 0; i < sizeof(Step); i += kLine) __builtin_prefetch(expected + i);
+  for (std::size_t line = 0; line < kLines; ++line)
+    __builtin_prefetch(step.next_bytes + kLine * line);
 }
 
 void DramHbm::drop_finished() {
@@ -143,6 +147,8 @@ void DramHbm::drop_finished() {
 void DramHbm::stop_remembering() {
   control();
   current_.state = nullptr;
+  current_.latest = nullptr;
+  current_.expected = nullptr;
 }
 
 void DramHbm::catch_up() {
@@ -220,13 +226,11 @@ void DramHbm::write_start_key(const Transfer& transfer, Tick edge, bool refreshe
   }
 }
 
-// The step of key_.
+// The step of key_, most often the one that followed last time.
 DramHbm::Step* DramHbm::find_step() {
-  Step*& likely = current_.state->likely;
-  if (likely != nullptr && *likely->key == key_) return likely;
-  Step* step = states_.find_step(key_);
-  if (step != nullptr) likely = step;
-  return step;
+  Step* expected = current_.expected;
+  if (expected != nullptr && std::ranges::equal(expected->key(), key_)) return expected;
+  return states_.find_step(key_);
 }
 
 DramHbm::Step* DramHbm::known_start_step(const Transfer& transfer, Tick edge) {
@@ -241,18 +245,31 @@ DramHbm::Step* DramHbm::known_start_step(const Transfer& transfer, Tick edge) {
   return find_step();
 }
 
-// What was seen to follow the state at hand.
-const DramHbm::Passage* DramHbm::known_passage() {
-  if (current_.state == nullptr) return nullptr;
+// What was seen to follow the state at hand: as much as last time, or as ever.
+DramHbm::Told DramHbm::known_passage() {
+  const auto told = [](const std::shared_ptr<const Passage>& passage) {
+    return Told{passage->until, passage->whole, passage->transfers, &passage};
+  };
+  if (current_.state == nullptr) return {};
   const Passage* seen = current_.state->seen.get();
-  if (seen != nullptr && current_.refresh_due > current_.begin + seen->reach) return seen;
-  if (!refresh_was_seen()) return nullptr;
+  if (seen != nullptr && current_.refresh_due > current_.begin + seen->reach)
+    return told(current_.state->seen);
+  if (!refresh_was_seen()) return {};
   key_.clear();
   key_.push_back(static_cast<std::int32_t>(current_.state->number));
   key_.push_back(kPassage);
   append(key_, current_.refresh_due - current_.begin);
   const auto* refreshed = states_.find_passage(key_);
-  return refreshed == nullptr ? nullptr : refreshed->get();
+  return refreshed == nullptr ? Told{} : told(*refreshed);
+}
+
+// The same if the next transfer starts as it did last time: less, but at hand.
+DramHbm::Told DramHbm::expected_passage() const {
+  const Step* step = current_.expected;
+  if (step == nullptr || current_.state->at_rest) return {};
+  const Tick due = current_.refresh_due - current_.begin;
+  if (step->refresh < 0 ? due <= step->reach : due != step->refresh) return {};
+  return {step->until, false, step->progress(), &step->passage};
 }
 
 // ------------------------------------------------------------ what is new
@@ -288,8 +305,8 @@ bool DramHbm::simulate_to_rest(Tick edge) {
   drop_finished();
   State& from = *current_.state;
   enter_state(at);
-  Step* added = add_step(std::move(step));
-  if (!refreshed) from.rest = added;
+  add_step(std::move(step));
+  if (!refreshed) from.rest = current_.latest;
   return true;
 }
 
@@ -316,7 +333,7 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
   }
   Step step;
   step.refresh_moved = controller_.refresh_due() - current_.refresh_due;
-  step.opened = rows_opened_since();
+  opened_ = rows_opened_since();
   auto counts = std::make_unique<RememberedStates::Counts>();
   counts->activity = controller_.activity().since(current_.activity_before);
   for (std::size_t i = 0; i < current_.latencies.size(); ++i) {
@@ -381,10 +398,10 @@ void DramHbm::note_seen(std::shared_ptr<const Passage> passage) {
   if (known == nullptr || longer_than(*known)) states_.add_passage(key, std::move(passage));
 }
 
-// The key is key_.
-DramHbm::Step* DramHbm::add_step(Step step) {
+// The key is key_, the rows are opened_.
+void DramHbm::add_step(Step step) {
   step.to = current_.state;
-  return states_.add_step(key_, std::move(step));
+  current_.latest = states_.add_step(key_, std::move(step), opened_);
 }
 
 // The controller stays where it is, in no known state.
@@ -406,9 +423,10 @@ void DramHbm::enter_state(Tick at) {
     state->settled = std::max<Tick>(controller_.settled() - at, 0);
   }
   current_.state = state;
+  current_.expected = nullptr;
   current_.controlled = true;
   begin_to_see();
-  current_.asked = false;
+  current_.asked = Asked::Nothing;
   controller_.copy_open_rows(current_.open_rows);
 }
 
@@ -443,8 +461,9 @@ void DramHbm::write_state(Tick at) {
       words_);
   for (const Ticket ticket : current_.live) {
     const Transfer& transfer = transfers_[ticket];
-    for (const BurstPattern::Place& place : transfer.pattern->places) {
-      if (place.last < transfer.progress.handed) continue;
+    for (std::size_t i = 0; i < transfer.pattern->places.size(); ++i) {
+      if (transfer.pattern->lasts[i] < transfer.progress.handed) continue;
+      const BurstPattern::Place& place = transfer.pattern->places[i];
       add(names_[place.bank / dram::kMaxBanks].of(place.bank % dram::kMaxBanks,
                                                   BurstPattern::row(place, transfer.origin)));
     }
@@ -453,8 +472,8 @@ void DramHbm::write_state(Tick at) {
 
 // Puts the controller into the state at hand, if it is not there. Nothing is foretold from here on.
 void DramHbm::control() {
-  current_.asked = true;
-  current_.told = nullptr;
+  current_.asked = Asked::All;
+  current_.told = {};
   if (current_.controlled) return;
   current_.controlled = true;
   dram::StateReader words(*current_.state->words);

@@ -62,15 +62,35 @@ RememberedStates::Step* RememberedStates::find_step(const Key& key) {
   return found == steps_.end() ? nullptr : &found->second;
 }
 
-RememberedStates::Step* RememberedStates::add_step(const Key& key, Step step) {
+void RememberedStates::Step::write(const Key& key, const Passage& seen,
+                                   std::span<const OpenedRow> rows) {
+  key_words = static_cast<std::uint32_t>(key.size());
+  transfers = static_cast<std::uint32_t>(seen.transfers.size());
+  opened_rows = static_cast<std::uint32_t>(rows.size());
+  until = seen.until;
+  reach = seen.reach;
+  const std::size_t key_bytes = key.size() * sizeof(key[0]);
+  const std::size_t progress_bytes = seen.transfers.size() * sizeof(Progress);
+  bytes =
+      std::make_unique_for_overwrite<std::byte[]>(key_bytes + progress_bytes + rows.size_bytes());
+  std::byte* at = bytes.get();
+  std::uninitialized_copy(key.begin(), key.end(), reinterpret_cast<std::int32_t*>(at));
+  at += key_bytes;
+  std::uninitialized_copy(seen.transfers.begin(), seen.transfers.end(),
+                          reinterpret_cast<Progress*>(at));
+  at += progress_bytes;
+  std::uninitialized_copy(rows.begin(), rows.end(), reinterpret_cast<OpenedRow*>(at));
+}
+
+RememberedStates::Step* RememberedStates::add_step(const Key& key, Step step,
+                                                   std::span<const OpenedRow> opened) {
   const auto [found, is_new] = steps_.try_emplace(key);
   if (!is_new) return &found->second;
-  bytes_ += key.size() * sizeof(key[0]) + sizeof(*found) + kNodeBytes + bytes_of(*step.passage) +
-            step.opened.size() * sizeof(step.opened[0]);
-  bytes_ += sizeof(Counts);
+  step.write(key, *step.passage, opened);
+  bytes_ += 2 * key.size() * sizeof(key[0]) + sizeof(*found) + kNodeBytes + sizeof(Counts) +
+            bytes_of(*step.passage) + step.transfers * sizeof(Progress) + opened.size_bytes();
   for (const auto& latencies : step.counts->latencies) bytes_ += latencies.size() * 16;
   found->second = std::move(step);
-  found->second.key = &found->first;
   return &found->second;
 }
 

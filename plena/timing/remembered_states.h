@@ -7,9 +7,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -65,12 +67,39 @@ class RememberedStates {
   struct State;
   struct Step {
     State* to = nullptr;
-    const Key* key = nullptr;
-    std::shared_ptr<const Passage> passage;
-    std::vector<OpenedRow> opened;
+    dram::Tick until = 0;  // those of the passage
+    dram::Tick reach = 0;
     dram::Tick refresh_moved = 0;  // by how much later the next refresh is
     std::uint64_t times = 0;       // how often it happened without being simulated
+    dram::Tick refresh = -1;       // until one that falls into it; -1: none does
+    // The step that followed it last, where a transfer starts, and its bytes.
+    Step* next = nullptr;
+    const std::byte* next_bytes = nullptr;
+    // What is looked at each time, side by side: the key, the passage's transfers, rows opened.
+    std::uint32_t key_words = 0;
+    std::uint32_t transfers = 0;
+    std::uint32_t opened_rows = 0;
+    std::unique_ptr<std::byte[]> bytes;
+    // What is not.
+    std::shared_ptr<const Passage> passage;
     std::unique_ptr<const Counts> counts;
+
+    [[nodiscard]] std::span<const std::int32_t> key() const {
+      return {reinterpret_cast<const std::int32_t*>(bytes.get()), key_words};
+    }
+    [[nodiscard]] std::span<const Progress> progress() const {
+      return {reinterpret_cast<const Progress*>(bytes.get() + key().size_bytes()), transfers};
+    }
+    [[nodiscard]] std::span<const OpenedRow> opened() const {
+      return {reinterpret_cast<const OpenedRow*>(bytes.get() + key().size_bytes() +
+                                                 progress().size_bytes()),
+              opened_rows};
+    }
+    void follow_with(Step* step) {
+      next = step;
+      next_bytes = step->bytes.get();
+    }
+    void write(const Key& key, const Passage& seen, std::span<const OpenedRow> opened);
   };
   struct State {
     std::uint32_t number = 0;
@@ -78,7 +107,6 @@ class RememberedStates {
     dram::Tick settled = 0;  // at rest: from then on, nothing changes
     // The longest way to a refresh that fell into a step or a passage from here.
     dram::Tick refreshed_after = -1;
-    Step* likely = nullptr;               // the last one when a transfer started
     Step* rest = nullptr;                 // to rest, without a refresh
     std::shared_ptr<const Passage> seen;  // the longest, if no refresh falls into it
     const dram::StateWords* words = nullptr;
@@ -89,7 +117,7 @@ class RememberedStates {
   /// Null if there is none.
   Step* find_step(const Key& key);
   /// Unless there is one, which is the same.
-  Step* add_step(const Key& key, Step step);
+  Step* add_step(const Key& key, Step step, std::span<const OpenedRow> opened);
   /// What was seen to follow a state with a refresh, by a key of its own; null if nothing.
   [[nodiscard]] const std::shared_ptr<const Passage>* find_passage(const Key& key) const;
   void add_passage(const Key& key, std::shared_ptr<const Passage> passage);
