@@ -8,6 +8,8 @@ namespace plena {
 
 namespace {
 
+constexpr std::size_t kPlacesFetched = 40;
+
 // Further apart than any two rows of one transfer.
 constexpr std::uint64_t kFar = ~std::uint64_t{0};
 
@@ -109,8 +111,18 @@ std::pair<std::shared_ptr<const BurstPattern>, PatternOrigin> BurstPatterns::of(
     expected = &*known_.try_emplace(key).first;
     if (latest_ != nullptr) latest_->second.next = expected;
   }
+  Known* before = latest_ == nullptr ? nullptr : &latest_->second;
   latest_ = expected;
-  if (expected->second.pattern != nullptr) return {expected->second.pattern, origin};
+  if (expected->second.pattern != nullptr) {
+    if (before != nullptr) before->next_places = expected->second.pattern->places.data();
+    // What comes next will be looked at soon.
+    constexpr std::size_t kPlacesALine = 64 / sizeof(BurstPattern::Place);
+    const BurstPattern::Place* places = expected->second.next_places;
+    __builtin_prefetch(expected->second.next);
+    for (std::size_t i = 0; places != nullptr && i < kPlacesFetched; i += kPlacesALine)
+      __builtin_prefetch(places + i);
+    return {expected->second.pattern, origin};
+  }
 
   BurstPattern pattern = lay_out(rows, origin, controller);
   pattern.number = met_++;

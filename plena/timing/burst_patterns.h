@@ -64,7 +64,9 @@ class BurstPatterns {
   };
   struct Known {
     std::shared_ptr<const BurstPattern> pattern;
-    std::pair<const Key, Known>* next = nullptr;  // what followed it last
+    // What followed it last, and its places.
+    std::pair<const Key, Known>* next = nullptr;
+    const BurstPattern::Place* next_places = nullptr;
   };
 
   static constexpr std::size_t kMostBursts = std::size_t{1} << 22;

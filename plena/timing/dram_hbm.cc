@@ -167,9 +167,10 @@ void DramHbm::note_completion(const dram::Completion& completion) {
   transfer.progress.finished = std::max(transfer.progress.finished, completion.finished);
   --transfer.progress.unfinished;
   if (current_.state == nullptr) return;
+  const Tick since = completion.finished - current_.begin;
+  if (since > RememberedStates::kMostTicks) return stop_remembering();
   current_.ends[transfer.place].push_back(
-      {.end = static_cast<std::int32_t>(completion.finished - current_.begin),
-       .burst = static_cast<std::uint16_t>(burst)});
+      {.end = static_cast<std::int16_t>(since), .burst = static_cast<std::uint16_t>(burst)});
   auto& counts = current_.latencies[completion.is_write];
   const auto latency = static_cast<std::size_t>(completion.finished - completion.accepted);
   if (counts.size() <= latency) counts.resize(latency + 1);

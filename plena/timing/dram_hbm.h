@@ -172,7 +172,7 @@ class DramHbm final : public HbmModel {
   void simulate_to(dram::Tick edge);
   [[nodiscard]] bool simulate_to_rest(dram::Tick edge);
   [[nodiscard]] Step seen_step(dram::Tick from, dram::Tick at, bool whole);
-  [[nodiscard]] std::vector<RememberedStates::OpenedRow> rows_opened_since();
+  void find_opened_rows();
   void note_seen(std::shared_ptr<const Passage> passage);
   void add_step(Step step);
   void forget_states();
@@ -208,6 +208,7 @@ class DramHbm final : public HbmModel {
   dram::StateWords words_;                           // scratch
   std::vector<dram::RowNames> names_;                // scratch, by channel
   std::vector<RememberedStates::OpenedRow> opened_;  // scratch
+  std::vector<std::uint8_t> left_;                   // scratch
   std::vector<std::uint32_t> open_rows_;             // scratch
   Current current_;
 };

@@ -298,6 +298,7 @@ bool DramHbm::simulate_to_rest(Tick edge) {
   controller_.advance_to(at - 1);
   if (!controller_.at_rest()) return false;  // a refresh fell due
   collect();
+  if (current_.state == nullptr) return false;
 
   const bool refreshed = controller_.now() >= current_.refresh_due;
   write_rest_key(refreshed);
@@ -333,14 +334,15 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
   }
   Step step;
   step.refresh_moved = controller_.refresh_due() - current_.refresh_due;
-  opened_ = rows_opened_since();
+  find_opened_rows();
   auto counts = std::make_unique<RememberedStates::Counts>();
   counts->activity = controller_.activity().since(current_.activity_before);
   for (std::size_t i = 0; i < current_.latencies.size(); ++i) {
     const auto& seen = current_.latencies[i];
     for (std::size_t latency = 0; latency < seen.size(); ++latency) {
       if (seen[latency] != 0)
-        counts->latencies[i].emplace_back(static_cast<Tick>(latency), seen[latency]);
+        counts->latencies[i].emplace_back(static_cast<std::uint32_t>(latency),
+                                          static_cast<std::uint32_t>(seen[latency]));
     }
   }
   step.counts = std::move(counts);
@@ -349,36 +351,47 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
   return step;
 }
 
-// Which rows are open now and were not, as rows of transfers that had bursts left there.
-std::vector<RememberedStates::OpenedRow> DramHbm::rows_opened_since() {
+// Which rows are open now and were not, as rows of transfers that had bursts left there: not any
+// row that is the same by chance.
+void DramHbm::find_opened_rows() {
   using Opened = RememberedStates::OpenedRow;
   controller_.copy_open_rows(open_rows_);
-  std::vector<Opened> opened;
+  opened_.clear();
   std::size_t changed = 0;
   for (std::uint32_t bank = 0; bank < open_rows_.size(); ++bank) {
     if (open_rows_[bank] == current_.open_rows[bank]) continue;
     ++changed;
     if (open_rows_[bank] == dram::kNoRow)
-      opened.push_back({.bank = static_cast<std::uint16_t>(bank), .place = Opened::kClosed});
+      opened_.push_back({.bank = static_cast<std::uint16_t>(bank), .place = Opened::kClosed});
   }
-  const auto note = [&](const Transfer& transfer, std::uint32_t burst) {
-    const std::uint32_t number = transfer.pattern->bursts[burst].place;
+  const auto note = [&](const Transfer& transfer, std::size_t number) {
     const BurstPattern::Place& place = transfer.pattern->places[number];
     const std::uint32_t row = BurstPattern::row(place, transfer.origin);
     if (open_rows_[place.bank] != row || current_.open_rows[place.bank] == row) return;
     current_.open_rows[place.bank] = row;  // once
-    opened.push_back({.bank = static_cast<std::uint16_t>(place.bank),
-                      .place = static_cast<std::uint16_t>(number),
-                      .transfer = transfer.place});
+    opened_.push_back({.bank = place.bank,
+                       .place = static_cast<std::uint16_t>(number),
+                       .transfer = transfer.place});
   };
-  for (std::size_t i = 0; i < current_.live.size() && opened.size() < changed; ++i) {
+  for (std::size_t i = 0; i < current_.live.size() && opened_.size() < changed; ++i) {
     const Transfer& transfer = transfers_[current_.live[i]];
-    for (const RememberedStates::KnownEnd& one : current_.ends[i]) note(transfer, one.burst);
-    if (transfer.progress.unfinished == 0) continue;
-    for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
-      if (transfer.ends[burst] == kUnknown) note(transfer, burst);
+    left_.assign(transfer.bursts, transfer.progress.handed == 0 ? 1 : 0);
+    if (transfer.progress.unfinished != 0 && transfer.progress.handed != 0) {
+      for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
+        left_[burst] = transfer.ends[burst] == kUnknown ? 1 : 0;
+    }
+    for (const RememberedStates::KnownEnd& one : current_.ends[i]) left_[one.burst] = 1;
+    // The last burst of a row is mostly the last one to be left.
+    for (std::size_t number = 0; number < transfer.pattern->places.size(); ++number)
+      if (left_[transfer.pattern->lasts[number]] != 0) note(transfer, number);
   }
-  return opened;
+  for (std::size_t i = 0; i < current_.live.size() && opened_.size() < changed; ++i) {
+    const Transfer& transfer = transfers_[current_.live[i]];
+    for (const RememberedStates::KnownEnd& one : current_.ends[i])
+      note(transfer, transfer.pattern->bursts[one.burst].place);
+    for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
+      if (transfer.ends[burst] == kUnknown) note(transfer, transfer.pattern->bursts[burst].place);
+  }
 }
 
 void DramHbm::note_seen(std::shared_ptr<const Passage> passage) {

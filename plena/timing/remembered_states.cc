@@ -89,7 +89,8 @@ RememberedStates::Step* RememberedStates::add_step(const Key& key, Step step,
   step.write(key, *step.passage, opened);
   bytes_ += 2 * key.size() * sizeof(key[0]) + sizeof(*found) + kNodeBytes + sizeof(Counts) +
             bytes_of(*step.passage) + step.transfers * sizeof(Progress) + opened.size_bytes();
-  for (const auto& latencies : step.counts->latencies) bytes_ += latencies.size() * 16;
+  for (const auto& latencies : step.counts->latencies)
+    bytes_ += latencies.size() * sizeof(latencies[0]);
   found->second = std::move(step);
   return &found->second;
 }

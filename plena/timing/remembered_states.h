@@ -27,10 +27,11 @@ class RememberedStates {
 
   static constexpr std::size_t kMostTransfers = 255;  // in a state
   static constexpr std::size_t kMostBursts = 0xFFFF;  // of a transfer
+  static constexpr dram::Tick kMostTicks = 0x7FFF;    // of a passage with transfers, and their ends
 
   /// A burst whose end became known.
   struct KnownEnd {
-    std::int32_t end = 0;
+    std::int16_t end = 0;
     std::uint16_t burst = 0;
   };
   struct Progress {
@@ -61,7 +62,8 @@ class RememberedStates {
   };
   struct Counts {
     dram::ActivityCounts activity;
-    std::array<std::vector<std::pair<dram::Tick, std::uint64_t>>, 2> latencies;  // by is_write
+    // How often each latency occurred, by is_write.
+    std::array<std::vector<std::pair<std::uint32_t, std::uint32_t>>, 2> latencies;
     void add_to(dram::ChannelStatistics& statistics, std::uint64_t times) const;
   };
   struct State;
@@ -138,7 +140,7 @@ class RememberedStates {
     std::size_t operator()(const dram::StateWords& words) const;
   };
 
-  static constexpr std::size_t kMostBytes = std::size_t{192} << 20;
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
   std::unordered_map<dram::StateWords, State, WordsHash> states_;
   std::unordered_map<Key, Step, KeyHash> steps_;
