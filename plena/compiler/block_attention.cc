@@ -3,6 +3,9 @@
 // over the tiles; the sums of weights are products with a tile of ones. Last come the weighted sums
 // of V, tile by tile. K and V stream through Matrix SRAM, so that a context of any length does.
 //
+// Where the scores of all tiles do not fit Vector SRAM, they come tile by tile
+// (running_block_attention.cc).
+//
 // Tiles behind the block and before its windows are not visited; the last one gets the causal mask,
 // and the two that windows may begin in theirs.
 
@@ -58,13 +61,14 @@ void start_walk(const BlockContext& context, const AttentionOp& op, std::uint64_
   keep(context, at, context.block.walk_at);
 }
 
-// The `span` tiles at walk_at to `to`; both move on.
-void fetch(const BlockContext& context, Gp to) {
+// The `span` tiles `distance` behind walk_at to `to`, which moves on.
+void fetch(const BlockContext& context, Gp to, std::uint64_t distance = 0) {
   Emitter& e = context.emitter;
   const std::uint64_t tile_elements = context.tiled.tile_elements();
   const std::uint64_t span = context.tiled.heads.span;
   HeldGp from(e, "tile of positions");
   load_kept(context, from, context.block.walk_at, "tile of positions");
+  if (distance != 0) e.advance(from, distance, "V of the tile before");
   for (std::uint64_t row = 0; row < span; ++row) {
     e.emit(Op::H_PREFETCH_M, {to, from, kCacheBase, kContiguous, kKeyValue});
     if (row + 1 == span) break;
@@ -164,6 +168,12 @@ void walk_cache(const BlockContext& context, const AttentionOp& op, std::uint64_
   e.emit(Op::S_SUB_INT, {tile, both, tile}, "the other slot");
 }
 
+// The walk is one tile ahead of its body.
+void fetch_values(const BlockContext& context, Gp to) {
+  const std::uint64_t values = context.tiled.heads.key_rows() * context.plan.cache_stride;
+  fetch(context, to, values - context.tiled.tile_elements());
+}
+
 void emit_block_attention(const BlockContext& context, const AttentionOp& op) {
   emit_block_cache_append(context, op.qkv);
   const RegionScope region(context.emitter, "attention");
@@ -171,9 +181,13 @@ void emit_block_attention(const BlockContext& context, const AttentionOp& op) {
   start_tiles(context, op);
   OuterLoop tiles(context.emitter, context.tiled.heads.tiles, context.block.kv_tiles.first,
                   "tiles of K lanes");
-  emit_block_scores(context, op);
-  emit_block_softmax(context, op);
-  emit_block_values(context, op);
+  if (context.block.tile_by_tile) {
+    emit_running_block_attention(context, op);
+  } else {
+    emit_block_scores(context, op);
+    emit_block_softmax(context, op);
+    emit_block_values(context, op);
+  }
   next_tile(context, op);
 }
 

@@ -90,8 +90,11 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
   // M_BMM_WO writes the rows of slots without a head as well.
   const std::uint64_t behind =
       packed ? std::uint64_t{settings.mlen / settings.hlen} * settings.mlen : 0;
-  block.scores = plan.vram.place("scores of a block",
-                                 (tiled.context_tiles + 2) * block.score_rows + behind, attention);
+  const std::uint64_t sets = block.tile_by_tile ? 2 : std::uint64_t{tiled.context_tiles} + 2;
+  block.scores = plan.vram.place("scores of a block", sets * block.score_rows + behind, attention);
+  if (block.tile_by_tile) {
+    block.maxima = plan.fp.place("maxima of a block's scores", block.score_rows, attention);
+  }
   if (heads.slots > 1 && !packed) {
     block.heads =
         plan.vram.place("queries head by head", heads.heads_per_tile() * block.tokens, attention);
@@ -118,8 +121,10 @@ void place_stages(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
                                        lives.during<FeedForwardOp, ExpertsOp>());
   }
   if (tiled.rotates()) {
-    block.rotated =
-        plan.vram.place("q, k of a block between products", tokens, lives.during<RotateOp>());
+    // Products of packed rows leave out lanes that no head has.
+    const bool partly = !block.packing.empty();
+    block.rotated = plan.vram.place("q, k of a block between products", tokens,
+                                    partly ? Life() : lives.during<RotateOp>());
   }
   block.partials =
       plan.vram.place("partial sums of a block", tokens, lives.during<ProductOp, FeedForwardOp>());
@@ -187,6 +192,10 @@ Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settin
   block.pool = block.mram.place("weights or K, V of a block",
                                 std::max(block.mram.capacity() - used, block.slot_pitch));
   block.slots = 2 * block.slot_pitch <= block.pool.count ? 2 : 1;
+  if (block.tile_by_tile) {
+    block.value_slot = std::min<std::uint64_t>(block.pool.count / block.slot_pitch, 3) - 1;
+    if (block.value_slot < 2) block.slots = 1;
+  }
   if (auto fits = block.mram.status(); !fits) return fits;
   list_tiles(block, tiled, plan, use);
   return {};
@@ -201,6 +210,7 @@ void place_integers(BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan)
   block.walk_left = plan.integers.place("distance between them", 1);
   block.score_at = plan.integers.place("scores of the tile", 1);
   block.score_end = plan.integers.place("end of a block's scores", 1);
+  if (block.tile_by_tile) block.edge_left = plan.integers.place("tiles to the edge", 1);
   block.outputs_at = plan.integers.place("outputs of the tile", 1);
   block.sums_at = plan.integers.place("denominators of the tile", 1);
   block.product_counter = plan.integers.place("loop over output tiles", 1);
@@ -221,6 +231,7 @@ Result<BlockPlan> plan_block(const TiledGraph& tiled, const PlanInput& input,
                              BlockUse use) {
   BlockPlan block;
   block.tokens = tokens;
+  block.tile_by_tile = use == BlockUse::Prompt && input.running != RunningSoftmax::None;
   if (auto fits = place_block_tiles(block, tiled, settings, plan, use); !fits) {
     return forward_error(fits);
   }

@@ -44,12 +44,13 @@ struct BlockPlan {
   Block scores;                  // [context tiles and one more at either end][score_rows]
   std::uint64_t score_rows = 0;  // [heads of a K tile][rows_per_head], and a few
   std::uint64_t rows_per_head = 0;
-  Block weighted;      // [groups][span][tokens] weighted sums of one tile of V
-  Block weights;       // [groups][tokens] sums of weights in the first lanes of each head's
-  Block denominators;  // [K tiles][groups][tokens] the same, of all tiles
-  Block quotients;     // [tokens] 1 / sums of weights in all lanes of a head; 1 where there is none
-  Block mask;          // [tokens] 0 up to the token's position in its tile, else very negative
-  Block first_lane;    // [1] 0 in the first lane, else very negative
+  bool tile_by_tile = false;  // scores of one tile of positions, behind those of sinks
+  Block weighted;             // [groups][span][tokens] weighted sums of one tile of V
+  Block weights;              // [groups][tokens] sums of weights in the first lanes of each head's
+  Block denominators;         // [K tiles][groups][tokens] the same, of all tiles
+  Block quotients;   // [tokens] 1 / sums of weights in all lanes of a head; 1 where there is none
+  Block mask;        // [tokens] 0 up to the token's position in its tile, else very negative
+  Block first_lane;  // [1] 0 in the first lane, else very negative
   Block position_rows;            // [tokens] as MemoryPlan::position_rows
   Block staged;                   // [tokens][staged_rows] embeddings as they are fetched
   std::uint64_t staged_rows = 0;  // that whole transfers of one embedding take
@@ -62,6 +63,9 @@ struct BlockPlan {
   Block pool;                    // weights, and in turn K or V
   std::uint64_t slots = 1;       // of K or V tiles in the pool
   std::uint64_t slot_pitch = 1;  // tiles from one of these to the next
+  std::uint64_t value_slot = 0;  // of V where scores come tile by tile
+
+  Block maxima;  // FP_MEM: [score_rows] so far, of scores that come tile by tile
 
   // INT_MEM.
   Block expert_tokens;    // counter of the loop over tokens whose experts run
@@ -72,6 +76,7 @@ struct BlockPlan {
   Block walk_left;        // what is left of the way between them
   Block score_at;         // the scores of the tile in hand
   Block score_end;        // behind the scores of the tiles in sight
+  Block edge_left;        // tiles to the edge of the window, of scores that come tile by tile
   Block outputs_at;       // where the outputs of the tile of K lanes start
   Block sums_at;          // and its denominators
   Block product_counter;  // of the loop over a product's output tiles

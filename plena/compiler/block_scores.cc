@@ -21,12 +21,55 @@ class BlockScores {
 
   void emit() const {
     const RegionScope region(e_, "scores");
-    if (isolated()) isolate_queries();
+    start();
     multiply();
     if (op_.score_cap != 0) cap();
     mask();
     if (op_.window != 0) mask_window();
     if (op_.sinks) write_sinks();
+  }
+
+  void start() const {
+    if (isolated()) isolate_queries();
+  }
+  void multiply(Gp tile) const {
+    if (packing_.empty()) {
+      multiply_heads(tile);
+    } else {
+      multiply_families(tile);
+    }
+  }
+
+  void cap() const {
+    e_.comment("soft cap");
+    HeldGp score(e_, "scores");
+    HeldGp end(e_, "end of the scores");
+    e_.set(score, first_scores(context_), "scores");
+    load_kept(context_, end, context_.block.score_end, "end of the scores");
+    WalkLoop rows(e_, score, end, "rows of scores");
+    emit_scaled_tanh(context_, score, score, op_.score_cap);
+    e_.advance(score, vlen_);
+  }
+
+  // Before the first tile: each head's sink in the first lane, nothing in the others.
+  void write_sinks() const {
+    e_.comment("sinks as the scores of one more position");
+    HeldGp score(e_, "rows of the sink");
+    HeldGp lane(e_, "first lane");
+    e_.set(score, context_.row(context_.block.scores), "rows of sinks");
+    e_.set(lane, context_.row(context_.block.first_lane), "first lane");
+    HeldGp sink(e_, "sink");
+    load_kept(context_, sink, context_.plan.sinks_at, "sinks of this tile's heads");
+    if (packing_.empty()) {
+      Loop heads(e_, layout_.heads_per_tile(), "heads");
+      write_sink(score, lane, sink, 0);
+      return e_.advance(sink, 1);
+    }
+    Loop families(e_, packing_.families, "families");
+    for (const QueryPacking::Head& head : packing_.heads) {
+      write_sink(score, lane, sink, std::uint64_t{head.slot} * layout_.groups + head.group);
+    }
+    e_.advance(sink, std::uint64_t{packing_.family_kv_heads} * layout_.groups);
   }
 
  private:
@@ -63,11 +106,7 @@ class BlockScores {
       keep(context_, score, context_.block.score_at);
     }
     walk_cache(context_, op_, 0, [&](Gp tile) {
-      if (packing_.empty()) {
-        multiply_heads(tile);
-      } else {
-        multiply_families(tile);
-      }
+      multiply(tile);
       advance_kept(context_, context_.block.score_at, stride());
     });
     HeldGp end(e_, "end of the scores");
@@ -107,17 +146,6 @@ class BlockScores {
       e_.advance(y, heads * context_.block.rows_per_head * vlen_);
     }
     e_.advance(lanes, context_.settings.hlen);
-  }
-
-  void cap() const {
-    e_.comment("soft cap");
-    HeldGp score(e_, "scores");
-    HeldGp end(e_, "end of the scores");
-    e_.set(score, first_scores(context_), "scores");
-    load_kept(context_, end, context_.block.score_end, "end of the scores");
-    WalkLoop rows(e_, score, end, "rows of scores");
-    emit_scaled_tanh(context_, score, score, op_.score_cap);
-    e_.advance(score, vlen_);
   }
 
   // Positions out of sight get a score so low that their weight is exactly 0.
@@ -173,27 +201,6 @@ class BlockScores {
     e_.copy(score, rows[0]);
   }
 
-  // Before the first tile: each head's sink in the first lane, nothing in the others.
-  void write_sinks() const {
-    e_.comment("sinks as the scores of one more position");
-    HeldGp score(e_, "rows of the sink");
-    HeldGp lane(e_, "first lane");
-    e_.set(score, context_.row(context_.block.scores), "rows of sinks");
-    e_.set(lane, context_.row(context_.block.first_lane), "first lane");
-    HeldGp sink(e_, "sink");
-    load_kept(context_, sink, context_.plan.sinks_at, "sinks of this tile's heads");
-    if (packing_.empty()) {
-      Loop heads(e_, layout_.heads_per_tile(), "heads");
-      write_sink(score, lane, sink, 0);
-      return e_.advance(sink, 1);
-    }
-    Loop families(e_, packing_.families, "families");
-    for (const QueryPacking::Head& head : packing_.heads) {
-      write_sink(score, lane, sink, std::uint64_t{head.slot} * layout_.groups + head.group);
-    }
-    e_.advance(sink, std::uint64_t{packing_.family_kv_heads} * layout_.groups);
-  }
-
   void write_sink(Gp score, Gp lane, Gp sink, std::uint64_t index) const {
     HeldFp value(e_, "sink");
     e_.emit(Op::S_LD_FP, {value, sink, index}, "sink");
@@ -218,6 +225,18 @@ class BlockScores {
 
 void emit_block_scores(const BlockContext& context, const AttentionOp& op) {
   BlockScores(context, op).emit();
+}
+
+void start_tile_scores(const BlockContext& context, const AttentionOp& op) {
+  const BlockScores scores(context, op);
+  scores.start();
+  if (op.sinks) scores.write_sinks();
+}
+
+void emit_tile_scores(const BlockContext& context, const AttentionOp& op, Gp tile) {
+  const BlockScores scores(context, op);
+  scores.multiply(tile);
+  if (op.score_cap != 0) scores.cap();
 }
 
 }  // namespace plena

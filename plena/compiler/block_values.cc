@@ -30,22 +30,12 @@ class BlockValues {
     divide();
   }
 
- private:
-  void start_scores(std::uint64_t first) const {
-    HeldGp score(e_, "weights");
-    e_.set(score, first, "weights");
-    keep(context_, score, context_.block.score_at);
-  }
-
-  void add_tiles() const {
-    start_scores(first_scores(context_));
-    walk_cache(context_, op_, layout_.key_rows(), [&](Gp tile) {
-      each_head(&tile);
-      advance_kept(context_, context_.block.score_at, score_stride(context_));
-      const std::uint64_t rows = std::uint64_t{layout_.groups} * context_.block.tokens;
-      add_up(context_.block.outputs_at, context_.block.weighted, rows * layout_.span);
-      add_up(context_.block.sums_at, context_.block.weights, rows);
-    });
+  // Those of one tile of V, whose weights score_at points to.
+  void add_tile(Gp tile) const {
+    each_head(&tile);
+    const std::uint64_t rows = std::uint64_t{layout_.groups} * context_.block.tokens;
+    add_up(context_.block.outputs_at, context_.block.weighted, rows * layout_.span);
+    add_up(context_.block.sums_at, context_.block.weights, rows);
   }
 
   void add_sinks() const {
@@ -53,6 +43,43 @@ class BlockValues {
     each_head(nullptr);
     add_up(context_.block.sums_at, context_.block.weights,
            std::uint64_t{layout_.groups} * context_.block.tokens);
+  }
+
+  void start_scores(std::uint64_t first) const {
+    HeldGp score(e_, "weights");
+    e_.set(score, first, "weights");
+    keep(context_, score, context_.block.score_at);
+  }
+
+  // outputs /= sums of weights.
+  void divide() const {
+    HeldGp sums(e_, "sums of weights");
+    HeldGp outputs(e_, "outputs");
+    load_kept(context_, sums, context_.block.sums_at, "denominators of this tile");
+    load_kept(context_, outputs, context_.block.outputs_at, "outputs of this tile");
+    Loop groups(e_, layout_.groups, "rows");
+    {
+      HeldGp tile(e_, "first lanes to slots");
+      HeldGp spread(e_, "sums in all lanes");
+      e_.set(tile, context_.tile(context_.block.spread), "first lanes to slots");
+      e_.set(spread, context_.rows(context_.block.quotients), "sums in all lanes");
+      std::vector<std::uint64_t> places;  // of heads that share a row
+      if (layout_.span == 1) {
+        places = places_in_use(context_, context_.tiled.lanes(Layout::Head, 0));
+      }
+      emit_tile_product(
+          context_, {.x = sums, .tile = tile, .y = spread, .transposed = false, .places = places});
+    }
+    divide_rows(outputs);
+  }
+
+ private:
+  void add_tiles() const {
+    start_scores(first_scores(context_));
+    walk_cache(context_, op_, layout_.key_rows(), [&](Gp tile) {
+      add_tile(tile);
+      advance_kept(context_, context_.block.score_at, score_stride(context_));
+    });
   }
 
   // weighted, weights = products of every head's weights with its columns of `tile`, if there is
@@ -172,28 +199,6 @@ class BlockValues {
     addend.advance();
   }
 
-  // outputs /= sums of weights.
-  void divide() const {
-    HeldGp sums(e_, "sums of weights");
-    HeldGp outputs(e_, "outputs");
-    load_kept(context_, sums, context_.block.sums_at, "denominators of this tile");
-    load_kept(context_, outputs, context_.block.outputs_at, "outputs of this tile");
-    Loop groups(e_, layout_.groups, "rows");
-    {
-      HeldGp tile(e_, "first lanes to slots");
-      HeldGp spread(e_, "sums in all lanes");
-      e_.set(tile, context_.tile(context_.block.spread), "first lanes to slots");
-      e_.set(spread, context_.rows(context_.block.quotients), "sums in all lanes");
-      std::vector<std::uint64_t> places;  // of heads that share a row
-      if (layout_.span == 1) {
-        places = places_in_use(context_, context_.tiled.lanes(Layout::Head, 0));
-      }
-      emit_tile_product(
-          context_, {.x = sums, .tile = tile, .y = spread, .transposed = false, .places = places});
-    }
-    divide_rows(outputs);
-  }
-
   // The rows of one head's group: reciprocals of a few sums, then the outputs of those tokens.
   void divide_rows(Gp outputs) const {
     const std::uint64_t copies = abreast(context_.block.tokens, kRowsAbreast);
@@ -234,6 +239,20 @@ class BlockValues {
 
 void emit_block_values(const BlockContext& context, const AttentionOp& op) {
   BlockValues(context, op).emit();
+}
+
+void start_tile_values(const BlockContext& context, const AttentionOp& op) {
+  const BlockValues values(context, op);
+  if (op.sinks) values.add_sinks();
+  values.start_scores(first_scores(context));
+}
+
+void emit_tile_values(const BlockContext& context, const AttentionOp& op, Gp tile) {
+  BlockValues(context, op).add_tile(tile);
+}
+
+void finish_tile_values(const BlockContext& context, const AttentionOp& op) {
+  BlockValues(context, op).divide();
 }
 
 }  // namespace plena

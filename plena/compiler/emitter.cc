@@ -99,6 +99,18 @@ SweepLoop::~SweepLoop() {
   emitter_.close_loop(counter_);
 }
 
+void emit_choice(Emitter& e, Gp to, Gp at, Gp end, std::uint64_t equal, std::uint64_t otherwise,
+                 std::string_view what) {
+  HeldGp from(e, "distance");
+  HeldGp next(e, what);
+  e.copy(from, at);
+  e.set(next, equal, what);
+  SweepLoop once(e, from, end, "once where they are equal, else twice");
+  e.copy(to, next);
+  e.set(next, otherwise);
+  e.copy(from, end);
+}
+
 RegionScope::RegionScope(Emitter& emitter, std::string_view name) : emitter_(emitter) {
   emitter_.listing_.push_back({Line::Kind::Region, {}, std::string(name)});
 }

@@ -144,6 +144,11 @@ class SweepLoop {
   HeldGp counter_;
 };
 
+/// to = `equal` where `at` and `end` are the same, else `otherwise`: a loop that runs once or
+/// twice, for there are no branches. `end` is never one more than `at`: that would end it, too.
+void emit_choice(Emitter& emitter, Gp to, Gp at, Gp end, std::uint64_t equal,
+                 std::uint64_t otherwise, std::string_view what);
+
 /// Wraps everything emitted while this object lives in `.region NAME` … `.endregion`.
 class RegionScope {
  public:

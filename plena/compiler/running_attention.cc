@@ -116,20 +116,10 @@ class RunningAttention {
     step(context_, score, vlen(), heads_);
   }
 
-  // Adds a mask to the scores of all heads where `at` is `end`, zeros elsewhere. A loop that runs
-  // once or twice picks the row.
+  // Adds a mask to the scores of all heads where `at` is `end`, zeros elsewhere.
   void hide(Gp at, Gp end, const Block& mask) const {
     HeldGp row(e_, "mask of the tile");
-    {
-      HeldGp from(e_, "distance");
-      HeldGp next(e_, "row");
-      e_.copy(from, at);
-      e_.set(next, context_.row(mask), "mask");
-      SweepLoop once(e_, from, end, "once where the mask is due, else twice");
-      e_.copy(row, next);
-      e_.set(next, context_.row(plan_.selectors), "zeros");
-      e_.copy(from, end);
-    }
+    emit_choice(e_, row, at, end, context_.row(mask), context_.row(plan_.selectors), "mask");
     HeldGp score(e_, "scores");
     e_.set(score, context_.row(plan_.scores), "scores");
     unroll(e_, heads_, kMostCopies, "heads", [&](std::uint64_t copies, bool) {

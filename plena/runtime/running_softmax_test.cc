@@ -78,10 +78,8 @@ TEST_P(RunningSoftmaxOf, DecodingGivesTheReferenceLogits) {
   const auto model = open_model(shared_data() + "/models/tiny/" + GetParam()).value();
   const Reference reference = load_reference(GetParam());
   for (const std::uint32_t mlen : {8U, 16U}) {
-    const CompileOptions options{.settings = small_tiles(mlen),
-                                 .context = 64,
-                                 .block = 1,
-                                 .running = RunningSoftmax::All};
+    const CompileOptions options{
+        .settings = small_tiles(mlen), .context = 64, .block = 1, .running = RunningSoftmax::All};
     auto session = Session::create(compile_or_fail(model, options)).value();
     for (std::uint32_t i = 0; i < reference.ids.size(); ++i) {
       const auto logits = session.step(reference.ids[i], i).value();
@@ -90,15 +88,86 @@ TEST_P(RunningSoftmaxOf, DecodingGivesTheReferenceLogits) {
   }
 }
 
+// Blocks take the scores of each tile twice and correct nothing: the logits of blocks whose scores
+// are all there at once, bit for bit, from whole tiles and from parts of one.
+TEST_P(RunningSoftmaxOf, BlocksGiveTheSameBits) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(shared_data() + "/models/tiny/" + GetParam()).value();
+  const Reference reference = load_reference(GetParam());
+  for (const std::uint32_t mlen : {16U, 64U}) {
+    CompileOptions options{.settings = small_tiles(mlen), .context = 128};
+    auto whole = Session::create(compile_or_fail(model, options)).value();
+    options.running = RunningSoftmax::Blocks;
+    auto running = Session::create(compile_or_fail(model, options)).value();
+    const std::uint32_t tokens = running.block_tokens(0);
+    ASSERT_EQ(tokens, whole.block_tokens(0));
+    if (tokens == 0) continue;
+    Ids ids = reference.ids;
+    while (ids.size() < 96) ids.insert(ids.end(), reference.ids.begin(), reference.ids.end());
+    for (std::uint32_t at = 0; at + tokens <= 96; at += tokens) {
+      const auto block = std::span(ids).subspan(at, tokens);
+      const auto expected = whole.run_block(block, at).value();
+      const auto logits = running.run_block(block, at).value();
+      ASSERT_TRUE(std::ranges::equal(logits, expected)) << mlen << ' ' << at;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tiny, RunningSoftmaxOf,
                          ::testing::Values("llama-gqa", "llama3-rope", "qwen2", "qwen3",
-                                           "mistral-sliding", "mixtral", "gemma2", "gemma3",
-                                           "gpt-oss"),
+                                           "mistral-sliding", "mixtral", "qwen3-moe", "gemma2",
+                                           "gemma3", "gpt-oss"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');
                            return name;
                          });
+
+// Where nothing but scores is too large, decoding and blocks of any length take a context.
+class ScoresBeyondSram : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(ScoresBeyondSram, GiveTheSameTokens) {
+  const auto model = open_model(std::string(PLENA_SOURCE_DIR) + "/models/stories260K").value();
+  CompileOptions options{.settings = settings_of(testing::kPlainFp32)};
+  auto roomy = Session::create(compile_or_fail(model, options)).value();
+  options.settings.vector_sram_size = GetParam();
+  const Image image = compile_or_fail(model, options);
+  EXPECT_THAT(image.plan, HasSubstr("maxima of a block's scores"));
+  auto tight = Session::create(image).value();
+  ASSERT_EQ(tight.block_tokens(0), roomy.block_tokens(0));
+  const Ids prompt(64, 3);
+  ASSERT_TRUE(
+      std::ranges::equal(tight.run_block(prompt, 0).value(), roomy.run_block(prompt, 0).value()));
+  std::uint32_t token = 1;
+  for (std::uint32_t i = 64; i < 140; ++i) {
+    const auto expected = roomy.step(token, i).value();
+    const auto logits = tight.step(token, i).value();
+    ASSERT_LT(largest_difference(logits, expected), kFp32Tolerance) << i;
+    token = static_cast<std::uint32_t>(std::ranges::max_element(expected) - expected.begin());
+  }
+}
+
+// Rows that suffice for 64 tokens where buffers lie apart, and where they share rows.
+INSTANTIATE_TEST_SUITE_P(Rows, ScoresBeyondSram, ::testing::Values(4000, 3200));
+
+// 65,536 positions: 1,024 tiles of the 8 heads' scores alone take 8,192 rows.
+TEST(RunningSoftmax, TakesAContextWhoseScoresFitNoOtherWay) {
+  PLENA_NEEDS_SHARED();
+  auto model = open_model(shared_data() + "/models/tiny/llama-gqa").value();
+  model.config.context = 1U << 16U;
+  CompileOptions options{.settings = settings_of(testing::kPlainFp32)};
+  options.settings.vector_sram_size = 2048;
+  const Image image = compile_or_fail(model, options);
+  EXPECT_THAT(image.plan, HasSubstr("scores of a tile"));
+  options.context = 128;
+  options.settings.vector_sram_size = Settings{}.vector_sram_size;
+  auto roomy = Session::create(compile_or_fail(model, options)).value();
+  auto tight = Session::create(image).value();
+  for (std::uint32_t i = 0; i < 70; ++i) {
+    const auto expected = roomy.step(i % 7, i).value();
+    ASSERT_LT(largest_difference(tight.step(i % 7, i).value(), expected), kFp32Tolerance) << i;
+  }
+}
 
 }  // namespace
 }  // namespace plena
