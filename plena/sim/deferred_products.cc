@@ -35,7 +35,7 @@ DeferredProducts::Span DeferredProducts::source(std::uint64_t rows, std::size_t 
 bool DeferredProducts::takes(const Span& source, bool array_is_clear) {
   if (array_is_clear == in_chain()) return false;
   const bool full = terms_.size() + 1 >= kMostTerms || groups_.size() + 2 >= kMostGroups;
-  if (!full && !source.meets(targets_)) return true;
+  if (!full && !targets_.meets(source)) return true;
   if (in_chain()) return false;
   finish();
   return true;
@@ -113,7 +113,7 @@ void DeferredProducts::add_block(const BlockProduct& product, const TileWeights&
 
 // Whether what is noted stays right when `target` is only written later.
 bool DeferredProducts::may_write(const Span& target) {
-  if (!target.meets(sources_) && !target.meets(targets_)) return true;
+  if (!target.meets(sources_) && !targets_.meets(target)) return true;
   finish();
   return false;
 }
@@ -131,11 +131,6 @@ bool DeferredProducts::write_out_block(std::uint64_t address, std::uint64_t stri
   if (kind_ != Kind::Block || !in_chain()) return false;
   const std::uint64_t pitch = stride * program_.vlen;
   if (blocks_ != 0) {
-    if (next_ == last_ && address == address_ + done_columns_ && stride == stride_) {
-      ++blocks_;
-      await_next_block();
-      return true;
-    }
     if (terms_.size() + (next_ - first_term_) >= kMostTerms || groups_.size() + 2 >= kMostGroups) {
       finish();
       return false;
@@ -143,8 +138,8 @@ bool DeferredProducts::write_out_block(std::uint64_t address, std::uint64_t stri
     split_group();
   }
   // Later column blocks go on to the right of this one.
-  if (pitch < program_.mlen ||
-      !may_write({address, address + (program_.blen - 1) * pitch + program_.mlen})) {
+  const Span target{address, address + (program_.blen - 1) * pitch + program_.mlen};
+  if (pitch < program_.mlen || target.end > program_.vram_elements || !may_write(target)) {
     finish();
     return false;
   }
@@ -200,7 +195,9 @@ void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
     seal_groups();
     groups_.push_back(group);
   }
-  targets_.join({address_, address_ + (rows - 1) * pitch + columns});
+  const Span target{address_, address_ + (rows - 1) * pitch + columns};
+  targets_.join(target);
+  packed_.written_later(target.begin, target.end);
   work_ += group.terms * rows * columns * program_.mlen;
   kind_ = Kind::None;
   first_term_ = next_ = last_ = terms_.size();
@@ -303,12 +300,13 @@ void DeferredProducts::finish() {
   expected_.clear();
   groups_.clear();
   arranged_.clear();
-  packed_.clear();
+  packed_.after_batch();
   parts_.clear();
   sealed_ = 0;
   first_term_ = next_ = last_ = 0;
   work_ = 0;
-  sources_ = targets_ = {};
+  sources_ = {};
+  targets_.clear();
   std::fill(referred_.begin(), referred_.end(), false);
 }
 

@@ -78,9 +78,23 @@ class DeferredProducts {
   /// Whether another one may be noted.
   [[nodiscard]] bool takes_block(const BlockProduct& product, bool array_is_clear);
   void add_block(const BlockProduct& product, const TileWeights& weights);
+  /// Ends a chain where the column block before foretells it; false where it does not. What is
+  /// foretold breaks no rule.
+  bool write_goes_on(std::uint64_t address, std::uint64_t stride) {
+    if (blocks_ == 0 || next_ != last_ || next_ == first_term_ ||
+        address != address_ + done_columns_ || stride != stride_)
+      return false;
+    ++blocks_;
+    await_next_block();
+    return true;
+  }
   /// As write_out_row(), for BLEN rows `stride` rows of VLEN apart.
   bool write_out_block(std::uint64_t address, std::uint64_t stride);
 
+  /// Elements of Vector SRAM are about to be written.
+  void before_write(std::uint64_t element, std::uint64_t count) {
+    packed_.before_write(element, element + count);
+  }
   /// A tile of Matrix SRAM is about to be written.
   void before_load(std::uint64_t place) {
     if (pending_ && place < referred_.size() && referred_[place]) finish();
@@ -119,6 +133,28 @@ class DeferredProducts {
       begin = other.begin < begin ? other.begin : begin;
       end = other.end > end ? other.end : end;
     }
+  };
+  // A few of them: matrices whose output tiles alternate write two regions in turn.
+  class Spans {
+   public:
+    [[nodiscard]] bool meets(const Span& other) const {
+      for (std::size_t i = 0; i < count_; ++i) {
+        if (spans_[i].meets(other)) return true;
+      }
+      return false;
+    }
+    void join(const Span& other) {
+      for (std::size_t i = 0; i < count_; ++i) {
+        const bool touches = spans_[i].begin <= other.end && other.begin <= spans_[i].end;
+        if (touches || i + 1 == spans_.size()) return spans_[i].join(other);
+      }
+      spans_[count_++] = other;
+    }
+    void clear() { count_ = 0; }
+
+   private:
+    std::array<Span, 4> spans_;
+    std::size_t count_ = 0;
   };
   enum class Kind : std::uint8_t { None, Row, Block };
 
@@ -178,7 +214,7 @@ class DeferredProducts {
   PackedRows packed_;
   std::uint64_t work_ = 0;  // multiply-adds of the groups
   Span sources_;            // of all terms
-  Span targets_;            // of the groups
+  Spans targets_;           // of the groups
 
   // The group that is growing: terms_[first_term_] … terms_.back().
   Kind kind_ = Kind::None;

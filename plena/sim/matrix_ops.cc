@@ -279,6 +279,11 @@ bool block_write_out(Execution& x, const Prepared& i) {
   const std::uint64_t address = write_out_address(x, i);
   const std::uint64_t stride = i.rs1 == 0 ? 1 : x.gp(i.rs1);
   const std::uint64_t last = (p.blen - 1) * stride * p.vlen + p.blen;
+  if (x.deferred.write_goes_on(address, stride)) {
+    x.sweeps.before_write(address, last);
+    x.machine.array.shape = ArrayShape::Clear;
+    return true;
+  }
   x.require(p.blen_divisor.divides(address), TrapCause::MisalignedAddress, [&] {
     return std::pair(
         fmt::format("gp<rd> + imm = {}", address),

@@ -159,6 +159,7 @@ struct Execution {
   std::uint8_t* writable_vram(std::uint64_t element, std::uint64_t count) {
     if (deferred.any()) deferred.finish();
     sweeps.before_write(element, count);
+    deferred.before_write(element, count);
     return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
   }
   /// For reading inside the tile that `element` lies in.

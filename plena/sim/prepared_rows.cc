@@ -1,5 +1,7 @@
 #include "plena/sim/prepared_rows.h"
 
+#include <algorithm>
+
 #include "plena/sim/prepared.h"
 
 namespace plena {
@@ -33,6 +35,9 @@ const void* PackedRows::at(std::uint64_t first, std::size_t rows, const Prepared
     if (count_ == kMost) return nullptr;
     newest = static_cast<std::uint16_t>(count_++);
     rows_[newest] = {first, rows};
+    const std::uint64_t end = first + (rows - 1) * std::uint64_t{program.vlen} + program.mlen;
+    begin_ = count_ == 1 ? first : std::min(begin_, first);
+    end_ = std::max(end_, end);
     program.matrix_unit->pack_rows(machine.vram.data() + first * program.vector_bytes, program.vlen,
                                    rows, program.mlen, &packed_[newest * lines]);
   }
