@@ -30,18 +30,19 @@ const void* PackedRows::at(std::uint64_t first, std::size_t rows, const Prepared
   const std::size_t lines =
       MatrixUnit::packed_bytes(program.mlen, program.mlen) / sizeof(CacheLine);
   if (packed_.empty()) packed_.resize(kMost * lines);
-  std::uint16_t& newest = newest_[program.mlen_divisor.quotient(first) % newest_.size()];
-  if (newest >= count_ || rows_[newest] != Rows{first, rows}) {
-    if (count_ == kMost) return nullptr;
-    newest = static_cast<std::uint16_t>(count_++);
-    rows_[newest] = {first, rows};
-    const std::uint64_t end = first + (rows - 1) * std::uint64_t{program.vlen} + program.mlen;
-    begin_ = count_ == 1 ? first : std::min(begin_, first);
-    end_ = std::max(end_, end);
-    program.matrix_unit->pack_rows(machine.vram.data() + first * program.vector_bytes, program.vlen,
-                                   rows, program.mlen, &packed_[newest * lines]);
+  const Rows wanted{first, rows};
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (rows_[i] == wanted) return &packed_[i * lines];
   }
-  return &packed_[newest * lines];
+  if (count_ == kMost) return nullptr;
+  const std::uint64_t end = first + (rows - 1) * std::uint64_t{program.vlen} + program.mlen;
+  begin_ = count_ == 0 ? first : std::min(begin_, first);
+  end_ = std::max(end_, end);
+  rows_[count_] = wanted;
+  void* packed = &packed_[count_++ * lines];
+  program.matrix_unit->pack_rows(machine.vram.data() + first * program.vector_bytes, program.vlen,
+                                 rows, program.mlen, packed);
+  return packed;
 }
 
 }  // namespace plena

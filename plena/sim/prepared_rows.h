@@ -71,8 +71,7 @@ class PackedRows {
   std::uint64_t begin_ = 0, end_ = 0;  // all rows lie between these
   bool stale_ = false;
   std::array<Rows, kMost> rows_{};
-  std::array<std::uint16_t, 64> newest_{};  // by place of the first row
-  std::vector<CacheLine> packed_;           // [kMost][lines of MLEN rows]
+  std::vector<CacheLine> packed_;  // [kMost][lines of MLEN rows]
 };
 
 }  // namespace plena
