@@ -132,20 +132,28 @@ class Channel {
   [[nodiscard]] Tick refresh_due() const {
     return refresh_due_ == kShortNever ? kNever : origin_ + refresh_due_;
   }
-  /// Appends the whole state (channel_state.h). now() is not before the tick ahead of the moment,
-  /// and refreshes are of all banks or none.
+  /// Appends the state (channel_state.h) but for that of the banks. now() is not before the tick
+  /// ahead of the moment, and refreshes are of all banks or none.
   void save(const StateMoment& moment, RowNames& rows, const NameRequest& name,
             StateWords& words) const;
-  /// Goes on from a saved state, statistics and log apart. Completions have been taken.
-  void load(const StateMoment& moment, const std::uint32_t* open_rows, const FindRequest& find,
-            StateReader& words);
-  /// From then on what was sent holds nothing up.
-  [[nodiscard]] Tick settled() const { return origin_ + device_.settled(); }
-  /// The open rows, by bank; kNoRow: closed.
-  void copy_open_rows(std::uint32_t* rows) const {
-    for (unsigned bank = 0; bank < S::kBanks; ++bank)
-      rows[bank] = device_.is_open(bank) ? device_.open_row(bank) : kNoRow;
+  /// Appends the state of some banks.
+  void save_banks(BankSet banks, Tick at, RowNames& rows, StateWords& words) const {
+    device_.save_banks(banks, static_cast<ShortTick>(at - origin_), rows, words);
   }
+  /// Those whose state decides what becomes of the requests that are here.
+  [[nodiscard]] BankSet banks_at_work() const {
+    if (!refreshes_.empty()) return S::kAllBanks;
+    return queue(false).waiting() | queue(true).waiting() | activated_banks_[0] |
+           activated_banks_[1];
+  }
+  /// Goes on from a saved state and the state of all banks, statistics and log apart. Completions
+  /// have been taken.
+  void load(const StateMoment& moment, const BankState* banks, const FindRequest& find,
+            StateReader& words);
+  /// From then on what was sent holds nothing up but for its bank.
+  [[nodiscard]] Tick settled() const { return origin_ + device_.settled(); }
+  [[nodiscard]] Tick open_row_reach() const { return device_.open_row_reach(); }
+  void copy_banks(BankState* banks) const { device_.copy_banks(origin_, banks); }
 
   /// Since the last clear_completions(), in the order their last commands were sent.
   [[nodiscard]] std::span<const Completion> completions() const { return completions_.all(); }

@@ -69,13 +69,13 @@ void Channel<S>::save(const StateMoment& moment, RowNames& rows, const NameReque
                          ? 0
                          : static_cast<std::int32_t>(refresh_due() - moment.refresh_due));
   save_turns(at, words);
-  device_.save(at, rows, words);
+  device_.save_shared(at, words);
   save_requests(at, rows, name, words);
 }
 
 template <class S>
-void Channel<S>::load(const StateMoment& moment, const std::uint32_t* open_rows,
-                      const FindRequest& find, StateReader& words) {
+void Channel<S>::load(const StateMoment& moment, const BankState* banks, const FindRequest& find,
+                      StateReader& words) {
   origin_ = moment.at & ~Tick{1};
   const auto at = static_cast<ShortTick>(moment.at - origin_);
   now_ = at - 1 + words.next();
@@ -84,7 +84,8 @@ void Channel<S>::load(const StateMoment& moment, const std::uint32_t* open_rows,
                      ? kShortNever
                      : static_cast<ShortTick>(moment.refresh_due - origin_ + refresh_after);
   load_turns(at, words);
-  device_.load(at, open_rows, words);
+  device_.load_shared(at, words);
+  device_.load_banks(at, origin_, banks);
   load_queues(at, find, words);
   load_activated(at, find, words);
   // Looking too early does no harm.
@@ -189,16 +190,16 @@ void Channel<S>::load_activated(ShortTick at, const FindRequest& find, StateRead
   }
 }
 
-#define PLENA_STATE_OF(Standard)                                                             \
-  template void Channel<Standard>::save(const StateMoment&, RowNames&, const NameRequest&,   \
-                                        StateWords&) const;                                  \
-  template void Channel<Standard>::load(const StateMoment&, const std::uint32_t*,            \
-                                        const FindRequest&, StateReader&);                   \
-  template void Channel<Standard>::save_turns(ShortTick, StateWords&) const;                 \
-  template void Channel<Standard>::load_turns(ShortTick, StateReader&);                      \
-  template void Channel<Standard>::save_requests(ShortTick, RowNames&, const NameRequest&,   \
-                                                 StateWords&) const;                         \
-  template void Channel<Standard>::load_queues(ShortTick, const FindRequest&, StateReader&); \
+#define PLENA_STATE_OF(Standard)                                                                  \
+  template void Channel<Standard>::save(const StateMoment&, RowNames&, const NameRequest&,        \
+                                        StateWords&) const;                                       \
+  template void Channel<Standard>::load(const StateMoment&, const BankState*, const FindRequest&, \
+                                        StateReader&);                                            \
+  template void Channel<Standard>::save_turns(ShortTick, StateWords&) const;                      \
+  template void Channel<Standard>::load_turns(ShortTick, StateReader&);                           \
+  template void Channel<Standard>::save_requests(ShortTick, RowNames&, const NameRequest&,        \
+                                                 StateWords&) const;                              \
+  template void Channel<Standard>::load_queues(ShortTick, const FindRequest&, StateReader&);      \
   template void Channel<Standard>::load_activated(ShortTick, const FindRequest&, StateReader&)
 
 PLENA_STATE_OF(Hbm2);

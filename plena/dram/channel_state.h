@@ -3,6 +3,8 @@
 //
 // Ticks count from a moment; what lies so far back that it holds nobody up any more is alike. Rows
 // appear by name only: which requests and open rows of a bank share a row, not which row it is.
+// What the banks themselves are like stands apart, since most of them are nothing to the requests
+// at hand.
 #pragma once
 
 #include <algorithm>
@@ -72,6 +74,13 @@ class RowNames {
 
 /// In the place of a row where a bank is closed.
 inline constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
+
+/// What its own commands and refreshes have left behind in a bank. Ticks count from 0.
+struct BankState {
+  std::uint32_t open_row = kNoRow;
+  Tick ready = 0;      // when its next row command may be sent
+  Tick activated = 0;  // when its row was opened
+};
 
 /// What a request is called in a saved state, and back: the caller's own two numbers for its id.
 struct RequestName {

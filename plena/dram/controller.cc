@@ -115,20 +115,40 @@ void Controller::save(const StateMoment& moment, std::vector<RowNames>& names,
       [&](const auto& channel) { channel.save(moment, names[number++], name, words); });
 }
 
-void Controller::load(const StateMoment& moment, const std::vector<std::uint32_t>& open_rows,
+Tick Controller::open_row_reach() const {
+  Tick reach = 0;
+  for_each_hbm_channel([&](const auto& channel) { reach = channel.open_row_reach(); });
+  return reach;
+}
+
+void Controller::save_banks(const std::vector<BankSet>& banks, Tick at,
+                            std::vector<RowNames>& names, StateWords& words) const {
+  std::size_t number = 0;
+  for_each_hbm_channel([&](const auto& channel) {
+    channel.save_banks(banks[number], at, names[number], words);
+    ++number;
+  });
+}
+
+void Controller::banks_at_work(std::vector<BankSet>& banks) const {
+  banks.clear();
+  for_each_hbm_channel([&](const auto& channel) { banks.push_back(channel.banks_at_work()); });
+}
+
+void Controller::load(const StateMoment& moment, const std::vector<BankState>& banks,
                       const FindRequest& find, StateReader& words) {
-  const std::uint32_t* of_channel = open_rows.data();
+  const BankState* of_channel = banks.data();
   for_each_hbm_channel([&](auto& channel) {
     channel.load(moment, of_channel, find, words);
     of_channel += kMaxBanks;
   });
 }
 
-void Controller::copy_open_rows(std::vector<std::uint32_t>& rows) const {
-  rows.assign(std::size_t{settings_.channels} * kMaxBanks, kNoRow);
-  std::uint32_t* of_channel = rows.data();
+void Controller::copy_banks(std::vector<BankState>& banks) const {
+  banks.resize(std::size_t{settings_.channels} * kMaxBanks);
+  BankState* of_channel = banks.data();
   for_each_hbm_channel([&](const auto& channel) {
-    channel.copy_open_rows(of_channel);
+    channel.copy_banks(of_channel);
     of_channel += kMaxBanks;
   });
 }

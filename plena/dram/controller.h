@@ -105,15 +105,23 @@ class Controller {
   [[nodiscard]] Tick refresh_due() const;
   /// The latest tick a channel has come to.
   [[nodiscard]] Tick now() const;
-  /// From then on what was sent holds nothing up.
+  /// From then on what was sent holds nothing up but for its bank.
   [[nodiscard]] Tick settled() const;
-  /// Appends the state of every channel (channel_state.h); `names` by channel, empty so far.
+  /// How long an activate in the past matters to its bank.
+  [[nodiscard]] Tick open_row_reach() const;
+  /// Appends the state of every channel (channel_state.h) but for that of the banks; `names` by
+  /// channel, empty so far.
   void save(const StateMoment& moment, std::vector<RowNames>& names, const NameRequest& name,
             StateWords& words) const;
-  /// Open rows by kMaxBanks * channel + bank; kNoRow: closed.
-  void copy_open_rows(std::vector<std::uint32_t>& rows) const;
-  void load(const StateMoment& moment, const std::vector<std::uint32_t>& open_rows,
-            const FindRequest& find, StateReader& words);
+  /// Appends the state of some banks, by channel.
+  void save_banks(const std::vector<BankSet>& banks, Tick at, std::vector<RowNames>& names,
+                  StateWords& words) const;
+  /// By channel, the banks whose state decides what becomes of the requests that are here.
+  void banks_at_work(std::vector<BankSet>& banks) const;
+  /// The state of all banks, by kMaxBanks * channel + bank.
+  void copy_banks(std::vector<BankState>& banks) const;
+  void load(const StateMoment& moment, const std::vector<BankState>& banks, const FindRequest& find,
+            StateReader& words);
   /// Adds up what all channels have counted, the latencies apart.
   [[nodiscard]] ActivityCounts activity() const;
 

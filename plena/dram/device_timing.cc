@@ -67,18 +67,6 @@ void DeviceTiming<S>::visit_shared(Device& device, Visit&& visit) {
     for (auto& tick : *ticks) visit(tick);
 }
 
-template <class S>
-void DeviceTiming<S>::save(ShortTick at, RowNames& rows, StateWords& words) const {
-  save_shared(at, words);
-  save_banks(at, rows, words);
-}
-
-template <class S>
-void DeviceTiming<S>::load(ShortTick at, const std::uint32_t* open_rows, StateReader& words) {
-  load_shared(at, words);
-  load_banks(at, open_rows, words);
-}
-
 // One word where everything lies so far back that it holds nothing up any more.
 template <class S>
 void DeviceTiming<S>::save_shared(ShortTick at, StateWords& words) const {
@@ -114,31 +102,43 @@ void DeviceTiming<S>::load_shared(ShortTick at, StateReader& words) {
   }
 }
 
-// A word for a closed bank, another one for an open one. The open row is the first that is named.
+// A word for a closed bank, another two for an open one.
 template <class S>
-void DeviceTiming<S>::save_banks(ShortTick at, RowNames& rows, StateWords& words) const {
-  for (unsigned bank = 0; bank < S::kBanks; ++bank) {
+void DeviceTiming<S>::save_banks(BankSet banks, ShortTick at, RowNames& rows,
+                                 StateWords& words) const {
+  for (; banks != 0; banks &= banks - 1) {
+    const unsigned bank = first_of(banks);
     const bool open = is_open(bank);
     append_word(words, 2 * std::max(row_ready_[bank] - at, 0) + (open ? 1 : 0));
     if (!open) continue;
-    rows.of(bank, open_row_[bank]);
+    append_word(words, rows.of(bank, open_row_[bank]));
     append_word(words, std::max(activated_[bank] - at, -open_row_reach()));
   }
 }
 
 template <class S>
-void DeviceTiming<S>::load_banks(ShortTick at, const std::uint32_t* open_rows, StateReader& words) {
+void DeviceTiming<S>::copy_banks(Tick origin, BankState* banks) const {
+  for (unsigned bank = 0; bank < S::kBanks; ++bank) {
+    banks[bank] = {.open_row = is_open(bank) ? open_row_[bank] : kNoRow,
+                   .ready = origin + row_ready_[bank],
+                   .activated = origin + activated_[bank]};
+  }
+}
+
+template <class S>
+void DeviceTiming<S>::load_banks(ShortTick at, Tick origin, const BankState* banks) {
+  const auto within = [&](Tick tick) {
+    return static_cast<ShortTick>(std::max<Tick>(tick - origin, kShortLongAgo));
+  };
   std::array<std::pair<ShortTick, unsigned>, kMaxBanks> settling;
   std::size_t count = 0;
   open_banks_ = 0;
   for (unsigned bank = 0; bank < S::kBanks; ++bank) {
-    const std::int32_t word = words.next();
-    row_ready_[bank] = at + word / 2;
-    activated_[bank] = kShortLongAgo;
-    if (word % 2 == 0) continue;
+    row_ready_[bank] = within(banks[bank].ready);
+    activated_[bank] = within(banks[bank].activated);
+    if (banks[bank].open_row == kNoRow) continue;
     open_banks_ |= only(bank);
-    open_row_[bank] = open_rows[bank];
-    activated_[bank] = at + words.next();
+    open_row_[bank] = banks[bank].open_row;
     const ShortTick settled =
         activated_[bank] + std::max(gaps_.activate_column[0], gaps_.activate_column[1]);
     if (settled > at) settling[count++] = {activated_[bank], bank};
@@ -154,8 +154,6 @@ ShortTick DeviceTiming<S>::settled() const {
   visit_shared(*this, [&](ShortTick tick) { latest = std::max(latest, tick); });
   for (const Ticks<4>& ticks : last_activates_)
     for (const ShortTick tick : ticks) latest = std::max(latest, tick + activate_reach());
-  for (unsigned bank = 0; bank < S::kBanks; ++bank)
-    latest = std::max({latest, row_ready_[bank], activated_[bank] + open_row_reach()});
   return latest;
 }
 

@@ -90,12 +90,22 @@ class DeviceTiming {
   /// From now on ticks count from `by` later.
   void shift_origin(ShortTick by);
 
-  // The state in words (channel_state.h) as it is at a tick `at`. Equal states act alike.
-  void save(ShortTick at, RowNames& rows, StateWords& words) const;
-  /// `open_rows` by bank.
-  void load(ShortTick at, const std::uint32_t* open_rows, StateReader& words);
-  /// From then on nothing that was sent holds anything up.
+  // The state as it is at a tick `at` (channel_state.h). Equal states act alike.
+
+  /// What banks share.
+  void save_shared(ShortTick at, StateWords& words) const;
+  void load_shared(ShortTick at, StateReader& words);
+  void save_banks(BankSet banks, ShortTick at, RowNames& rows, StateWords& words) const;
+  /// By bank; ticks count from `origin` in here.
+  void copy_banks(Tick origin, BankState* banks) const;
+  void load_banks(ShortTick at, Tick origin, const BankState* banks);
+  /// From then on nothing that banks share holds anything up.
   [[nodiscard]] ShortTick settled() const;
+  /// How long an activate in the past matters to its bank.
+  [[nodiscard]] ShortTick open_row_reach() const {
+    return std::max({gaps_.activate_activate - gaps_.precharge_activate, gaps_.activate_column[0],
+                     gaps_.activate_column[1]});
+  }
 
   // The same for the commands a scheduler weighs all the time, in parts: a command may be sent
   // when all its parts allow it.
@@ -167,16 +177,6 @@ class DeviceTiming {
   [[nodiscard]] ShortTick activate_reach() const {
     return std::max(gaps_.four_activates, gaps_.activate_activate_group);
   }
-  [[nodiscard]] ShortTick open_row_reach() const {
-    return std::max({gaps_.activate_activate - gaps_.precharge_activate, gaps_.activate_column[0],
-                     gaps_.activate_column[1]});
-  }
-
-  void save_shared(ShortTick at, StateWords& words) const;
-  void load_shared(ShortTick at, StateReader& words);
-  void save_banks(ShortTick at, RowNames& rows, StateWords& words) const;
-  void load_banks(ShortTick at, const std::uint32_t* open_rows, StateReader& words);
-
   void fill_column_gaps();
   [[nodiscard]] ShortTick earliest_activate(unsigned bank) const;
   [[nodiscard]] ShortTick earliest_precharge_all(unsigned pseudo_channel) const;

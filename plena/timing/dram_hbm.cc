@@ -31,6 +31,7 @@ std::size_t turn_of(Unit unit) {
 DramHbm::DramHbm(dram::Controller controller, std::uint32_t clock_mhz)
     : controller_(std::move(controller)),
       clock_(tick_fs(controller_), clock_mhz),
+      open_row_reach_(controller_.open_row_reach()),
       read_latency_(dram::Gaps(controller_.settings().preset).read_latency),
       remembers_(controller_.has_states()),
       names_(controller_.settings().channels) {}

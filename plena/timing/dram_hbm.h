@@ -39,6 +39,8 @@ class DramHbm final : public HbmModel {
   /// Whether streams are remembered; the cycles are the same. On unless switched off, before the
   /// first transfer.
   void remember_streams(bool on) { remembers_ = on && controller_.has_states(); }
+  /// How much memory that may take; then everything is forgotten. 256 MiB unless set.
+  void remember_at_most(std::size_t bytes) { states_.set_most_bytes(bytes); }
   [[nodiscard]] std::uint64_t queued_bursts() const override;
   /// Bursts of transfers that took known steps and were not simulated.
   [[nodiscard]] std::uint64_t bursts_remembered() const { return bursts_remembered_; }
@@ -102,7 +104,7 @@ class DramHbm final : public HbmModel {
     dram::Tick begin = 0;
     dram::Tick refresh_due = dram::kNever;  // the next one at `begin`
     std::vector<Ticket> live;               // unfinished at `begin`, by age
-    std::vector<std::uint32_t> open_rows;   // at `begin`; by kMaxBanks * channel + bank
+    std::vector<dram::BankState> banks;     // at `begin`; by kMaxBanks * channel + bank
     // Since `begin`, by simulation; the ends by place of their transfer.
     std::vector<std::vector<RememberedStates::KnownEnd>> ends;
     dram::ActivityCounts activity_before;
@@ -162,9 +164,11 @@ class DramHbm final : public HbmModel {
   void stop_remembering();
   [[nodiscard]] dram::Tick rest_base() const;
   void write_rest_key(bool refreshed);
+  void write_passage_key();
   [[nodiscard]] bool refresh_was_seen() const;
   [[nodiscard]] Step* find_step();
   [[nodiscard]] Step* known_rest_step(dram::Tick edge);
+  void write_banks(dram::Tick at);
   void write_start_key(const Transfer& transfer, dram::Tick edge, bool refreshed);
   [[nodiscard]] Step* known_start_step(const Transfer& transfer, dram::Tick edge);
   [[nodiscard]] Told known_passage();
@@ -172,7 +176,8 @@ class DramHbm final : public HbmModel {
   void simulate_to(dram::Tick edge);
   [[nodiscard]] bool simulate_to_rest(dram::Tick edge);
   [[nodiscard]] Step seen_step(dram::Tick from, dram::Tick at, bool whole);
-  void find_opened_rows();
+  void find_changed_banks(dram::Tick at);
+  void write_changed_banks(dram::Tick at);
   void note_seen(std::shared_ptr<const Passage> passage);
   void add_step(Step step);
   void forget_states();
@@ -189,6 +194,7 @@ class DramHbm final : public HbmModel {
 
   dram::Controller controller_;
   ClockRatio clock_;
+  dram::Tick open_row_reach_;
   dram::Tick read_latency_;  // from a read command to its last datum
   std::vector<Transfer> transfers_;
   std::vector<Ticket> released_;  // nobody asks any more, but the memory may still be at work
@@ -204,12 +210,15 @@ class DramHbm final : public HbmModel {
   BurstPatterns patterns_;
   RememberedStates states_;
   std::uint64_t bursts_remembered_ = 0;
-  RememberedStates::Key key_;                        // scratch
-  dram::StateWords words_;                           // scratch
-  std::vector<dram::RowNames> names_;                // scratch, by channel
-  std::vector<RememberedStates::OpenedRow> opened_;  // scratch
-  std::vector<std::uint8_t> left_;                   // scratch
-  std::vector<std::uint32_t> open_rows_;             // scratch
+  RememberedStates::Key key_;                                // scratch
+  RememberedStates::Key unsettled_;                          // scratch
+  dram::StateWords words_;                                   // scratch
+  std::vector<dram::RowNames> names_;                        // scratch, by channel
+  std::vector<RememberedStates::ChangedBank> changed_;       // scratch
+  std::vector<std::uint8_t> left_;                           // scratch
+  std::vector<dram::BankState> banks_;                       // scratch
+  std::vector<RememberedStates::ChangedBank> place_of_row_;  // scratch, by bank
+  std::vector<dram::BankSet> at_work_;                       // scratch, by channel
   Current current_;
 };
 

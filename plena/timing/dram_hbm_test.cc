@@ -2,6 +2,7 @@
 // never change answers.
 #include "plena/timing/dram_hbm.h"
 
+#include <array>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -315,6 +316,118 @@ TEST(DramHbm, CrowdsAcrossRefreshesTakeTheSameCyclesAsOneByOne) {
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
       percent += round_is_remembered(preset, seed);
   EXPECT_GT(percent / (3 * kSeeds), 25U);
+}
+
+// A walk through memory as through a model's weights, tile after tile, so fast that the memory is
+// never at rest; now and then a few rows of a cache are stored and read. A transfer starts when the
+// one four before is complete.
+std::vector<Cycle> walk(DramHbm& hbm, std::uint64_t seed, std::uint64_t transfers,
+                        bool interrupted = true) {
+  std::mt19937_64 random(seed);
+  const std::uint64_t every = interrupted ? 8 + random() % 40 : transfers;
+  const std::uint64_t cache = std::uint64_t{1} << 33;
+  std::vector<Cycle> answers;
+  std::vector<Ticket> alive;
+  Cycle now = 0;
+  for (std::uint64_t n = 0; n < transfers; ++n) {
+    TransferRows rows{.first = n * 4096,
+                      .stride = 64,
+                      .scale = (std::uint64_t{1} << 28) + seed * 512,
+                      .count = 64,
+                      .length = 64,
+                      .width = 8,
+                      .block = 8};
+    Unit unit = Unit::LoadM;
+    if (n % every == every - 1) {
+      unit = random() % 2 == 0 ? Unit::Store : Unit::LoadV;
+      rows.base = cache;
+      rows.first = random() % 64 * 64;
+      rows.stride = std::uint64_t{1} << (12 + random() % 4);
+      rows.count = 4;
+      rows.write = unit == Unit::Store;
+    }
+    alive.push_back(hbm.start({.unit = unit, .issue = now, .before = 1, .after = 3}, rows));
+    now += 1 + (n % 5 == 0 ? random() % 3 : 0);
+    if (alive.size() < 4) continue;
+    if (n % 9 == 0) answers.push_back(hbm.delivered(alive.front(), 0, 1));
+    answers.push_back(hbm.complete(alive.front()));
+    now = std::max(now, answers.back());
+    hbm.release(alive.front());
+    alive.erase(alive.begin());
+  }
+  for (const Ticket ticket : alive) answers.push_back(hbm.complete(ticket));
+  hbm.catch_up();
+  return answers;
+}
+
+std::unique_ptr<DramHbm> memory_of_kind(std::uint64_t kind) {
+  constexpr std::array kPresets = {"hbm2-2000", "hbm3-6400", "hbm2-1600", "hbm2-2400"};
+  constexpr std::array kMaps = {dram::MapKind::Mop, dram::MapKind::Row, dram::MapKind::Bgi};
+  constexpr std::array kPolicies = {dram::kOpenPolicy, dram::kReferencePolicy,
+                                    dram::kReferenceRowHitPolicy};
+  const dram::DramSettings settings{
+      .preset = *dram::find_dram_preset(kPresets[kind % kPresets.size()]),
+      .channels = kind % 5 == 4 ? 2U : 8U,
+      .map = kMaps[kind / 4 % kMaps.size()],
+      .policy = kPolicies[kind / 2 % kPolicies.size()],
+      .refresh = kind % 7 == 6 ? dram::RefreshMode::None : dram::RefreshMode::AllBank,
+      .read_queue = kind % 3 == 2 ? 8U : 32U,
+      .write_queue = kind % 3 == 1 ? 4U : 32U};
+  return std::make_unique<DramHbm>(std::move(*dram::Controller::make(settings)),
+                                   kind % 4 == 3 ? 1700 : 1000);
+}
+
+TEST(DramHbm, StreamsThatNeverRestTakeTheSameCyclesAsOneByOneInEveryMemory) {
+  for (std::uint64_t kind = 0; kind < 24; ++kind) {
+    const auto remembering = memory_of_kind(kind);
+    const auto one_by_one = memory_of_kind(kind);
+    one_by_one->remember_streams(false);
+    EXPECT_EQ(walk(*remembering, kind, 220), walk(*one_by_one, kind, 220)) << "memory " << kind;
+    EXPECT_EQ(stream(*remembering, kind), stream(*one_by_one, kind)) << "memory " << kind;
+    EXPECT_EQ(counted(*remembering), counted(*one_by_one)) << "memory " << kind;
+  }
+}
+
+// The steady part of a walk is known after one time around all banks and scales.
+TEST(DramHbm, AStreamThatNeverRestsIsRemembered) {
+  const auto hbm = memory("hbm2-2000");
+  constexpr std::uint64_t kTransfers = 2500;
+  walk(*hbm, 1, kTransfers, false);
+  EXPECT_GT(hbm->bursts_remembered(), hbm->traffic().total() / 2);
+}
+
+TEST(DramHbm, ForgettingChangesNoCycles) {
+  const auto forgetful = memory("hbm2-2000");
+  const auto one_by_one = memory("hbm2-2000");
+  forgetful->remember_at_most(200'000);
+  one_by_one->remember_streams(false);
+  EXPECT_EQ(walk(*forgetful, 3, 400), walk(*one_by_one, 3, 400));
+  EXPECT_EQ(counted(*forgetful), counted(*one_by_one));
+}
+
+// What nobody remembers any more is simulated, and remembered anew when nobody listens.
+TEST(DramHbm, ListeningForAWhileChangesNoCycles) {
+  const auto play_twice = [](bool listen) {
+    CommandRecorder recorder;
+    const auto hbm = memory("hbm2-2000");
+    std::vector<Cycle> answers;
+    const auto tiles = [&](Cycle issue) {
+      for (std::uint64_t n = 0; n < 6; ++n) {
+        const TransferRows rows{
+            .first = n * 4096, .stride = 64, .count = 64, .length = 64, .width = 8};
+        const Ticket ticket = hbm->start({.unit = Unit::LoadM, .issue = issue + n}, rows);
+        if (n == 5) answers.push_back(hbm->complete(ticket));
+      }
+    };
+    tiles(0);
+    tiles(1000);
+    if (listen) hbm->set_listener(&recorder);
+    tiles(2000);
+    hbm->set_listener(nullptr);
+    tiles(3000);
+    return answers;
+  };
+  EXPECT_EQ(play_twice(true), play_twice(false));
 }
 
 TEST(DramHbm, RememberingStreamsChangesNoProgramsCycles) {

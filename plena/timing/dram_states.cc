@@ -1,6 +1,7 @@
 // The states of the memory: which one is at hand, what is known to follow it, and when the
 // controller has to be put into it.
 #include <algorithm>
+#include <utility>
 
 #include "plena/timing/dram_hbm.h"
 
@@ -97,14 +98,17 @@ void DramHbm::pass_time_to(Tick edge) {
 // The memory does what it did before.
 void DramHbm::take(Step& step, Tick from, Tick at) {
   ++step.times;
-  for (const RememberedStates::OpenedRow& opened : step.opened()) {
-    std::uint32_t& row = current_.open_rows[opened.bank];
-    if (opened.place == RememberedStates::OpenedRow::kClosed) {
-      row = dram::kNoRow;
+  for (const RememberedStates::ChangedBank& changed : step.changed()) {
+    dram::BankState& bank = current_.banks[changed.bank];
+    bank.ready = at + changed.ready;
+    bank.activated = at + changed.activated;
+    if (changed.place == RememberedStates::ChangedBank::kSameRow) continue;
+    if (changed.place == RememberedStates::ChangedBank::kClosed) {
+      bank.open_row = dram::kNoRow;
       continue;
     }
-    const Transfer& transfer = transfers_[current_.live[opened.transfer]];
-    row = BurstPattern::row(transfer.pattern->places[opened.place], transfer.origin);
+    const Transfer& transfer = transfers_[current_.live[changed.transfer]];
+    bank.open_row = BurstPattern::row(transfer.pattern->places[changed.place], transfer.origin);
   }
   for (std::size_t i = 0; i < current_.live.size(); ++i) {
     Transfer& transfer = transfers_[current_.live[i]];
@@ -178,6 +182,26 @@ void DramHbm::write_rest_key(bool refreshed) {
   key_.push_back(static_cast<std::int32_t>(current_.state->number));
   key_.push_back(kToRest);
   append(key_, refreshed ? current_.refresh_due - rest_base() : kNoRefresh);
+  if (refreshed) write_banks(rest_base());
+}
+
+// What a refresh of all banks looks at and leaves behind: which are open, and what still holds up.
+void DramHbm::write_banks(Tick at) {
+  for (std::size_t first = 0; first < current_.banks.size(); first += dram::kMaxBanks) {
+    dram::BankSet open = 0;
+    for (unsigned i = 0; i < dram::kMaxBanks; ++i) {
+      const dram::BankState& bank = current_.banks[first + i];
+      const bool is_open = bank.open_row != dram::kNoRow;
+      if (is_open) open |= dram::only(i);
+      const Tick ready = std::max<Tick>(bank.ready - at, 0);
+      const Tick activated = is_open ? std::max(bank.activated - at, -open_row_reach_) : 0;
+      if (ready == 0 && (!is_open || activated == -open_row_reach_)) continue;
+      for (const Tick word : {Tick{i}, ready, activated})
+        key_.push_back(static_cast<std::int32_t>(word));
+    }
+    key_.push_back(-1);
+    append(key_, static_cast<Tick>(open));
+  }
 }
 
 // Whether a refresh so near was ever met in this state.
@@ -210,14 +234,26 @@ void DramHbm::write_start_key(const Transfer& transfer, Tick edge, bool refreshe
   key_.push_back(transfer.pattern->number);
   append(key_, since);
   append(key_, refreshed ? current_.refresh_due - current_.begin : kNoRefresh);
+  unsettled_.clear();
   std::uint32_t open = 0;
   unsigned bits = 0;
   for (const BurstPattern::Place& place : transfer.pattern->places) {
+    const dram::BankState& bank = current_.banks[place.bank];
     const std::uint32_t row = BurstPattern::row(place, transfer.origin);
-    open = open << 1 | (current_.open_rows[place.bank] == row ? 1U : 0U);
-    if (++bits % 32 == 0) key_.push_back(static_cast<std::int32_t>(open));
+    const bool is_open = bank.open_row != dram::kNoRow;
+    open = open << 2 | (is_open ? 2U : 0U) | (bank.open_row == row ? 1U : 0U);
+    if (bits += 2; bits % 32 == 0) key_.push_back(static_cast<std::int32_t>(open));
+    const Tick ready = std::max<Tick>(bank.ready - edge, 0);
+    const Tick activated =
+        is_open ? std::max(bank.activated - edge, -open_row_reach_) : -open_row_reach_;
+    if (ready == 0 && activated == -open_row_reach_) continue;
+    for (const Tick word : {Tick{bits}, ready, activated})
+      unsettled_.push_back(static_cast<std::int32_t>(word));
   }
-  if (bits % 32 != 0) key_.push_back(static_cast<std::int32_t>(open));
+  key_.push_back(static_cast<std::int32_t>(open));
+  key_.insert(key_.end(), unsettled_.begin(), unsettled_.end());
+  key_.push_back(-1);
+  if (refreshed) write_banks(current_.begin);
   for (const Ticket ticket : current_.live) {
     for (const bool mine : {false, true}) {
       for (const bool other : {false, true})
@@ -245,6 +281,14 @@ DramHbm::Step* DramHbm::known_start_step(const Transfer& transfer, Tick edge) {
   return find_step();
 }
 
+void DramHbm::write_passage_key() {
+  key_.clear();
+  key_.push_back(static_cast<std::int32_t>(current_.state->number));
+  key_.push_back(kPassage);
+  append(key_, current_.refresh_due - current_.begin);
+  write_banks(current_.begin);
+}
+
 // What was seen to follow the state at hand: as much as last time, or as ever.
 DramHbm::Told DramHbm::known_passage() {
   const auto told = [](const std::shared_ptr<const Passage>& passage) {
@@ -255,10 +299,7 @@ DramHbm::Told DramHbm::known_passage() {
   if (seen != nullptr && current_.refresh_due > current_.begin + seen->reach)
     return told(current_.state->seen);
   if (!refresh_was_seen()) return {};
-  key_.clear();
-  key_.push_back(static_cast<std::int32_t>(current_.state->number));
-  key_.push_back(kPassage);
-  append(key_, current_.refresh_due - current_.begin);
+  write_passage_key();
   const auto* refreshed = states_.find_passage(key_);
   return refreshed == nullptr ? Told{} : told(*refreshed);
 }
@@ -334,7 +375,7 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
   }
   Step step;
   step.refresh_moved = controller_.refresh_due() - current_.refresh_due;
-  find_opened_rows();
+  find_changed_banks(at);
   auto counts = std::make_unique<RememberedStates::Counts>();
   counts->activity = controller_.activity().since(current_.activity_before);
   for (std::size_t i = 0; i < current_.latencies.size(); ++i) {
@@ -351,46 +392,65 @@ DramHbm::Step DramHbm::seen_step(Tick from, Tick at, bool whole) {
   return step;
 }
 
-// Which rows are open now and were not, as rows of transfers that had bursts left there: not any
-// row that is the same by chance.
-void DramHbm::find_opened_rows() {
-  using Opened = RememberedStates::OpenedRow;
-  controller_.copy_open_rows(open_rows_);
-  opened_.clear();
-  std::size_t changed = 0;
-  for (std::uint32_t bank = 0; bank < open_rows_.size(); ++bank) {
-    if (open_rows_[bank] == current_.open_rows[bank]) continue;
-    ++changed;
-    if (open_rows_[bank] == dram::kNoRow)
-      opened_.push_back({.bank = static_cast<std::uint16_t>(bank), .place = Opened::kClosed});
+// Which banks are not as they were, where their rows are those of transfers that had bursts left
+// there: not any row that is the same by chance.
+void DramHbm::find_changed_banks(Tick at) {
+  using Changed = RememberedStates::ChangedBank;
+  controller_.copy_banks(banks_);
+  place_of_row_.assign(banks_.size(), Changed{.place = Changed::kClosed});
+  std::size_t opened = 0;
+  for (std::size_t number = 0; number < banks_.size(); ++number) {
+    if (banks_[number].open_row == current_.banks[number].open_row) {
+      place_of_row_[number].place = Changed::kSameRow;
+    } else if (banks_[number].open_row != dram::kNoRow) {
+      ++opened;
+    }
   }
   const auto note = [&](const Transfer& transfer, std::size_t number) {
     const BurstPattern::Place& place = transfer.pattern->places[number];
+    Changed& changed = place_of_row_[place.bank];
     const std::uint32_t row = BurstPattern::row(place, transfer.origin);
-    if (open_rows_[place.bank] != row || current_.open_rows[place.bank] == row) return;
-    current_.open_rows[place.bank] = row;  // once
-    opened_.push_back({.bank = place.bank,
-                       .place = static_cast<std::uint16_t>(number),
-                       .transfer = transfer.place});
+    if (changed.place != Changed::kClosed || banks_[place.bank].open_row != row) return;
+    changed.place = static_cast<std::uint16_t>(number);
+    changed.transfer = transfer.place;
+    --opened;
   };
-  for (std::size_t i = 0; i < current_.live.size() && opened_.size() < changed; ++i) {
+  for (std::size_t i = 0; i < current_.live.size() && opened != 0; ++i) {
     const Transfer& transfer = transfers_[current_.live[i]];
-    left_.assign(transfer.bursts, transfer.progress.handed == 0 ? 1 : 0);
-    if (transfer.progress.unfinished != 0 && transfer.progress.handed != 0) {
-      for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
-        left_[burst] = transfer.ends[burst] == kUnknown ? 1 : 0;
-    }
+    left_.resize(transfer.bursts);
+    for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
+      left_[burst] = transfer.ends[burst] == kUnknown ? 1 : 0;
     for (const RememberedStates::KnownEnd& one : current_.ends[i]) left_[one.burst] = 1;
     // The last burst of a row is mostly the last one to be left.
     for (std::size_t number = 0; number < transfer.pattern->places.size(); ++number)
       if (left_[transfer.pattern->lasts[number]] != 0) note(transfer, number);
+    for (std::uint32_t burst = 0; burst < transfer.bursts && opened != 0; ++burst)
+      if (left_[burst] != 0) note(transfer, transfer.pattern->bursts[burst].place);
   }
-  for (std::size_t i = 0; i < current_.live.size() && opened_.size() < changed; ++i) {
-    const Transfer& transfer = transfers_[current_.live[i]];
-    for (const RememberedStates::KnownEnd& one : current_.ends[i])
-      note(transfer, transfer.pattern->bursts[one.burst].place);
-    for (std::uint32_t burst = 0; burst < transfer.bursts; ++burst)
-      if (transfer.ends[burst] == kUnknown) note(transfer, transfer.pattern->bursts[burst].place);
+  write_changed_banks(at);
+}
+
+// With the places of their rows known.
+void DramHbm::write_changed_banks(Tick at) {
+  const auto ready = [&](const dram::BankState& bank) {
+    return std::max<Tick>(bank.ready - at, 0);
+  };
+  const auto activated = [&](const dram::BankState& bank) {
+    return std::max(bank.activated - at, -open_row_reach_);
+  };
+  changed_.clear();
+  for (std::size_t number = 0; number < banks_.size(); ++number) {
+    const dram::BankState& now = banks_[number];
+    const dram::BankState& before = current_.banks[number];
+    if (now.open_row == before.open_row && ready(now) == ready(before) &&
+        activated(now) == activated(before)) {
+      continue;
+    }
+    RememberedStates::ChangedBank changed = place_of_row_[number];
+    changed.bank = static_cast<std::uint16_t>(number);
+    changed.ready = static_cast<std::int16_t>(ready(now));
+    changed.activated = static_cast<std::int16_t>(activated(now));
+    changed_.push_back(changed);
   }
 }
 
@@ -405,16 +465,17 @@ void DramHbm::note_seen(std::shared_ptr<const Passage> passage) {
     return;
   }
   state.refreshed_after = std::max(state.refreshed_after, current_.refresh_due - current_.begin);
-  RememberedStates::Key key = {static_cast<std::int32_t>(state.number), kPassage};
-  append(key, current_.refresh_due - current_.begin);
-  const auto* known = states_.find_passage(key);
-  if (known == nullptr || longer_than(*known)) states_.add_passage(key, std::move(passage));
+  const RememberedStates::Key step_key = std::exchange(key_, {});
+  write_passage_key();
+  const auto* known = states_.find_passage(key_);
+  if (known == nullptr || longer_than(*known)) states_.add_passage(key_, std::move(passage));
+  key_ = step_key;
 }
 
-// The key is key_, the rows are opened_.
+// The key is key_, the banks are changed_.
 void DramHbm::add_step(Step step) {
   step.to = current_.state;
-  current_.latest = states_.add_step(key_, std::move(step), opened_);
+  current_.latest = states_.add_step(key_, std::move(step), changed_);
 }
 
 // The controller stays where it is, in no known state.
@@ -440,7 +501,7 @@ void DramHbm::enter_state(Tick at) {
   current_.controlled = true;
   begin_to_see();
   current_.asked = Asked::Nothing;
-  controller_.copy_open_rows(current_.open_rows);
+  controller_.copy_banks(current_.banks);
 }
 
 void DramHbm::begin_to_see() {
@@ -472,15 +533,20 @@ void DramHbm::write_state(Tick at) {
                                  .burst = static_cast<std::int32_t>(id)};
       },
       words_);
+  // Behind what is read again: what will be asked for, and the banks that matter.
+  controller_.banks_at_work(at_work_);
   for (const Ticket ticket : current_.live) {
     const Transfer& transfer = transfers_[ticket];
     for (std::size_t i = 0; i < transfer.pattern->places.size(); ++i) {
       if (transfer.pattern->lasts[i] < transfer.progress.handed) continue;
       const BurstPattern::Place& place = transfer.pattern->places[i];
-      add(names_[place.bank / dram::kMaxBanks].of(place.bank % dram::kMaxBanks,
-                                                  BurstPattern::row(place, transfer.origin)));
+      const unsigned channel = place.bank / dram::kMaxBanks;
+      const unsigned bank = place.bank % dram::kMaxBanks;
+      at_work_[channel] |= dram::only(bank);
+      add(names_[channel].of(bank, BurstPattern::row(place, transfer.origin)));
     }
   }
+  controller_.save_banks(at_work_, at, names_, words_);
 }
 
 // Puts the controller into the state at hand, if it is not there. Nothing is foretold from here on.
@@ -508,7 +574,7 @@ void DramHbm::control() {
         .id = std::uint64_t{ticket} << 32 | burst,
         .place = controller_.place(transfer.pattern->address(burst, transfer.origin))};
   };
-  controller_.load({.at = current_.begin, .refresh_due = current_.refresh_due}, current_.open_rows,
+  controller_.load({.at = current_.begin, .refresh_due = current_.refresh_due}, current_.banks,
                    find, words);
   begin_to_see();
 }

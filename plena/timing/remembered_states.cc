@@ -63,32 +63,32 @@ RememberedStates::Step* RememberedStates::find_step(const Key& key) {
 }
 
 void RememberedStates::Step::write(const Key& key, const Passage& seen,
-                                   std::span<const OpenedRow> rows) {
+                                   std::span<const ChangedBank> changed) {
   key_words = static_cast<std::uint32_t>(key.size());
   transfers = static_cast<std::uint32_t>(seen.transfers.size());
-  opened_rows = static_cast<std::uint32_t>(rows.size());
+  changed_banks = static_cast<std::uint32_t>(changed.size());
   until = seen.until;
   reach = seen.reach;
   const std::size_t key_bytes = key.size() * sizeof(key[0]);
   const std::size_t progress_bytes = seen.transfers.size() * sizeof(Progress);
-  bytes =
-      std::make_unique_for_overwrite<std::byte[]>(key_bytes + progress_bytes + rows.size_bytes());
+  bytes = std::make_unique_for_overwrite<std::byte[]>(key_bytes + progress_bytes +
+                                                      changed.size_bytes());
   std::byte* at = bytes.get();
   std::uninitialized_copy(key.begin(), key.end(), reinterpret_cast<std::int32_t*>(at));
   at += key_bytes;
   std::uninitialized_copy(seen.transfers.begin(), seen.transfers.end(),
                           reinterpret_cast<Progress*>(at));
   at += progress_bytes;
-  std::uninitialized_copy(rows.begin(), rows.end(), reinterpret_cast<OpenedRow*>(at));
+  std::uninitialized_copy(changed.begin(), changed.end(), reinterpret_cast<ChangedBank*>(at));
 }
 
 RememberedStates::Step* RememberedStates::add_step(const Key& key, Step step,
-                                                   std::span<const OpenedRow> opened) {
+                                                   std::span<const ChangedBank> changed) {
   const auto [found, is_new] = steps_.try_emplace(key);
   if (!is_new) return &found->second;
-  step.write(key, *step.passage, opened);
+  step.write(key, *step.passage, changed);
   bytes_ += 2 * key.size() * sizeof(key[0]) + sizeof(*found) + kNodeBytes + sizeof(Counts) +
-            bytes_of(*step.passage) + step.transfers * sizeof(Progress) + opened.size_bytes();
+            bytes_of(*step.passage) + step.transfers * sizeof(Progress) + changed.size_bytes();
   for (const auto& latencies : step.counts->latencies)
     bytes_ += latencies.size() * sizeof(latencies[0]);
   found->second = std::move(step);

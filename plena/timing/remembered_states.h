@@ -52,13 +52,16 @@ class RememberedStates {
     std::vector<KnownEnd> ends;  // transfer by transfer
   };
 
-  /// A bank whose open row changed: to that of a burst of a transfer of the state before.
-  struct OpenedRow {
+  /// A bank whose state changed. Its open row is that of a burst of a transfer of the state before.
+  struct ChangedBank {
     static constexpr std::uint16_t kClosed = 0xFFFF;  // in the place of a place
+    static constexpr std::uint16_t kSameRow = 0xFFFE;
 
     std::uint16_t bank = 0;   // kMaxBanks * channel + bank
     std::uint16_t place = 0;  // of the transfer's pattern
     std::uint16_t transfer = 0;
+    std::int16_t ready = 0;  // counted from the state after
+    std::int16_t activated = 0;
   };
   struct Counts {
     dram::ActivityCounts activity;
@@ -77,10 +80,10 @@ class RememberedStates {
     // The step that followed it last, where a transfer starts, and its bytes.
     Step* next = nullptr;
     const std::byte* next_bytes = nullptr;
-    // What is looked at each time, side by side: the key, the passage's transfers, rows opened.
+    // What is looked at each time, side by side: the key, the passage's transfers, changed banks.
     std::uint32_t key_words = 0;
     std::uint32_t transfers = 0;
-    std::uint32_t opened_rows = 0;
+    std::uint32_t changed_banks = 0;
     std::unique_ptr<std::byte[]> bytes;
     // What is not.
     std::shared_ptr<const Passage> passage;
@@ -92,16 +95,16 @@ class RememberedStates {
     [[nodiscard]] std::span<const Progress> progress() const {
       return {reinterpret_cast<const Progress*>(bytes.get() + key().size_bytes()), transfers};
     }
-    [[nodiscard]] std::span<const OpenedRow> opened() const {
-      return {reinterpret_cast<const OpenedRow*>(bytes.get() + key().size_bytes() +
-                                                 progress().size_bytes()),
-              opened_rows};
+    [[nodiscard]] std::span<const ChangedBank> changed() const {
+      return {reinterpret_cast<const ChangedBank*>(bytes.get() + key().size_bytes() +
+                                                   progress().size_bytes()),
+              changed_banks};
     }
     void follow_with(Step* step) {
       next = step;
       next_bytes = step->bytes.get();
     }
-    void write(const Key& key, const Passage& seen, std::span<const OpenedRow> opened);
+    void write(const Key& key, const Passage& seen, std::span<const ChangedBank> changed);
   };
   struct State {
     std::uint32_t number = 0;
@@ -119,13 +122,14 @@ class RememberedStates {
   /// Null if there is none.
   Step* find_step(const Key& key);
   /// Unless there is one, which is the same.
-  Step* add_step(const Key& key, Step step, std::span<const OpenedRow> opened);
+  Step* add_step(const Key& key, Step step, std::span<const ChangedBank> changed);
   /// What was seen to follow a state with a refresh, by a key of its own; null if nothing.
   [[nodiscard]] const std::shared_ptr<const Passage>* find_passage(const Key& key) const;
   void add_passage(const Key& key, std::shared_ptr<const Passage> passage);
 
   /// Whether it takes so much memory that it is time to forget().
-  [[nodiscard]] bool full() const { return bytes_ > kMostBytes; }
+  [[nodiscard]] bool full() const { return bytes_ > most_bytes_; }
+  void set_most_bytes(std::size_t bytes) { most_bytes_ = bytes; }
   /// But for what was counted.
   void forget();
 
@@ -140,13 +144,12 @@ class RememberedStates {
     std::size_t operator()(const dram::StateWords& words) const;
   };
 
-  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-
   std::unordered_map<dram::StateWords, State, WordsHash> states_;
   std::unordered_map<Key, Step, KeyHash> steps_;
   std::unordered_map<Key, std::shared_ptr<const Passage>, KeyHash> passages_;
   std::uint32_t met_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t most_bytes_ = std::size_t{256} << 20;
   dram::ChannelStatistics forgotten_;  // counts of steps that are gone
 };
 
