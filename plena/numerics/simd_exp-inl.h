@@ -14,6 +14,37 @@ HWY_BEFORE_NAMESPACE();
 namespace plena::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+#if HWY_TARGET == HWY_AVX3
+// e^x in f32, good enough that rounding it to bf16 gives the correctly rounded bf16 for every bf16
+// x; the tests prove it by trying all of them. e^x = 2^(i/16) 2^n e^r with |r| <= ln(2)/32.
+HWY_INLINE V32 exp_for_bf16(V32 x) {
+  const F32 d;
+  // Outside of these the result is 0 or infinity in bf16. A NaN is the second operand, which these
+  // instructions then give.
+  const V32 bounded{
+      _mm512_max_ps(_mm512_set1_ps(-104.0F), _mm512_min_ps(_mm512_set1_ps(89.0F), x.raw))};
+  // Sixteenths are the last bits of numbers of this size: the sum rounds to them.
+  const V32 sixteenths = hn::Set(d, 0x1.8p19F);
+  const V32 shifted = hn::MulAdd(bounded, hn::Set(d, 0x1.715476p0F), sixteenths);
+  const V32 n = hn::Sub(shifted, sixteenths);
+  // ln 2 in two parts: n times the first is exact.
+  V32 r = hn::NegMulAdd(n, hn::Set(d, 0x1.62Ep-1F), bounded);
+  r = hn::NegMulAdd(n, hn::Set(d, 0x1.0BFBE8p-15F), r);
+  V32 y = hn::MulAdd(r, hn::Set(d, 1.0F / 6), hn::Set(d, 0.5F));
+  y = hn::Mul(hn::MulAdd(y, r, hn::Set(d, 1.0F)), r);
+  const __m512 roots =  // 2^(i/16)
+      _mm512_setr_ps(0x1p0F, 0x1.0b5586p0F, 0x1.172b84p0F, 0x1.2387a6p0F, 0x1.306fep0F,
+                     0x1.3dea64p0F, 0x1.4bfdaep0F, 0x1.5ab07ep0F, 0x1.6a09e6p0F, 0x1.7a1148p0F,
+                     0x1.8ace54p0F, 0x1.9c4918p0F, 0x1.ae89fap0F, 0x1.c199bep0F, 0x1.d5818ep0F,
+                     0x1.ea4afap0F);
+  const V32 root{_mm512_permutexvar_ps(_mm512_castps_si512(shifted.raw), roots)};
+  y = hn::MulAdd(y, root, root);
+  // Where the result is 0 in bf16, masked scores above all, it is 0 already: a product that is
+  // subnormal costs the processor a hundred times as much.
+  const __mmask16 above = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-93.0F), _CMP_NLE_UQ);
+  return V32{_mm512_maskz_scalef_ps(above, y.raw, n.raw)};  // by 2^floor(n)
+}
+#else
 // e^x in f32, good enough that rounding it to bf16 gives the correctly rounded bf16 for every bf16
 // x; the tests prove it by trying all of them. e^x = 2^n e^r with |r| <= ln(2)/2.
 HWY_INLINE V32 exp_for_bf16(V32 x) {
@@ -45,6 +76,7 @@ HWY_INLINE V32 exp_for_bf16(V32 x) {
   y = hn::Mul(hn::Mul(y, power_of_two(half)), power_of_two(hn::Sub(n_int, half)));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
+#endif
 
 using F64 = hn::ScalableTag<double>;
 using V64 = hn::Vec<F64>;
