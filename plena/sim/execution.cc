@@ -78,7 +78,8 @@ Execution::Execution(Machine& m, const PreparedProgram& p, const RunOptions& opt
   defers = hidden && options.fuse && p.mlen <= kMostDeferred;
   streams = hidden && options.fuse && p.streamed_weights;
   if (hidden && (streams || tile_cache != nullptr)) {
-    shown.resize(std::min<std::uint64_t>(p.mram_elements / p.tile_elements, kMostShown));
+    shown.resize(std::min<std::uint64_t>(p.mram_elements / p.tile_elements, kMostShown),
+                 tile_cache != nullptr ? &tile_cache->settled() : nullptr);
   }
   activations.resize(std::size_t{p.mlen} * std::max(p.blen, 1U));
   row_bytes.resize(std::size_t{p.vlen} * kWidestElement);

@@ -43,13 +43,20 @@ void ShownTiles::hide(std::uint64_t place) {
   }
 }
 
+void ShownTiles::copy(std::uint64_t place, const CachedTile& tile) {
+  const std::size_t tile_bytes = row_bytes_ * side_;
+  if (settled_->hold(mram_, place, tile_bytes, tile.version)) return;
+  std::memcpy(mram_.writable(place * tile_bytes, tile_bytes), tile.rows, tile_bytes);
+  settled_->made(mram_, place, tile.version);
+}
+
 void ShownTiles::settle(std::uint64_t place) {
   if (!can_show(place) || !places_[place].shows()) return;
-  const std::size_t tile_bytes = row_bytes_ * side_;
-  std::uint8_t* to = mram_.writable(place * tile_bytes, tile_bytes);
   if (const CachedTile* tile = places_[place].cached) {
-    std::memcpy(to, tile->rows, tile_bytes);
+    copy(place, *tile);
   } else {
+    const std::size_t tile_bytes = row_bytes_ * side_;
+    std::uint8_t* to = mram_.writable(place * tile_bytes, tile_bytes);
     const StreamedTile& bytes = places_[place].streamed;
     for (std::size_t row = 0; row < side_; ++row) {
       bytes.codec->decode(bytes.rows.elements + row * bytes.rows.element_pitch,

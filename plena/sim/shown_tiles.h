@@ -14,6 +14,7 @@
 namespace plena {
 
 struct CachedTile;
+class SettledCopies;
 
 /// A tile as it lies in HBM. Rows begin on whole blocks and bytes.
 struct StreamedTile {
@@ -35,8 +36,12 @@ class ShownTiles {
   ShownTiles(SparseMemory& mram, std::size_t side, std::size_t element_bytes)
       : mram_(mram), side_(side), row_bytes_(side * element_bytes) {}
 
-  /// For `places` tiles; none where everything is to be copied at once.
-  void resize(std::size_t places) { places_.assign(places, {}); }
+  /// For `places` tiles; none where everything is to be copied at once. `settled` remembers the
+  /// copies of cached tiles; null where there are none.
+  void resize(std::size_t places, SettledCopies* settled) {
+    places_.assign(places, {});
+    settled_ = settled;
+  }
 
   [[nodiscard]] bool can_show(std::uint64_t place) const { return place < places_.size(); }
 
@@ -69,6 +74,8 @@ class ShownTiles {
   void settle();
 
  private:
+  void copy(std::uint64_t place, const CachedTile& tile);
+
   struct Place {
     CachedTile* cached = nullptr;
     StreamedTile streamed;
@@ -79,6 +86,7 @@ class ShownTiles {
   std::size_t side_;  // MLEN
   std::size_t row_bytes_;
   std::vector<Place> places_;
+  SettledCopies* settled_ = nullptr;
   std::size_t shown_ = 0;
   std::size_t shown_bytes_ = 0;  // places that show bytes of HBM
   // All such bytes since there was none lie between these.

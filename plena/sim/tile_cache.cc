@@ -132,7 +132,7 @@ void patch_columns(const CachedTile& tile, TileRows rows, std::uint32_t mlen) {
 }  // namespace
 
 bool TileCache::attach(Machine& machine, const PreparedProgram& program) {
-  if (bytes_ == 0 || !machine.hbm.stamp_writes()) return false;
+  if (bytes_ == 0 || !machine.hbm.stamp_writes() || !machine.mram.stamp_writes()) return false;
   const Kind kind{machine.hbm.stamps()->identity(), program.settings.hbm_m_weight_type,
                   program.settings.hbm_m_kv_type, program.matrix_format, program.mlen};
   stamps_ = machine.hbm.stamps();
@@ -251,9 +251,10 @@ TileRows TileCache::stale_rows(const CachedTile& tile) const {
   return StaleRows(*stamps_, tile, type, kind_.mlen).find();
 }
 
-void TileCache::refreshed(CachedTile& tile, TileRows rows) const {
+void TileCache::refreshed(CachedTile& tile, TileRows rows) {
   tile.current_at = stamps_->now();
   if (rows.empty()) return;
+  tile.version = ++versions_;
   // A tile that was not finite may have become so by these rows.
   tile.finite = all_finite(tile, tile.finite ? rows : TileRows{0, kind_.mlen});
   if (!tile.columns_hold) return;

@@ -15,6 +15,7 @@
 #include "plena/machine/machine.h"
 #include "plena/machine/write_stamps.h"
 #include "plena/numerics/matrix_kernels.h"
+#include "plena/sim/settled_copies.h"
 
 namespace plena {
 
@@ -48,6 +49,7 @@ struct CachedTile {
   bool streams = false;             // its products can be taken from HBM nearly as well
   std::uint32_t shown = 0;          // places of Matrix SRAM that show it (shown_tiles.h)
   std::uint64_t current_at = 0;     // time of HBM's stamps when `rows` was last right
+  std::uint64_t version = 0;        // of what `rows` holds: no other contents have the same
   CachedTile* next_in_bucket = nullptr;
 };
 
@@ -76,10 +78,13 @@ class TileCache {
   [[nodiscard]] TileRows stale_rows(const CachedTile& tile) const;
 
   /// `rows` were decoded again, just now.
-  void refreshed(CachedTile& tile, TileRows rows) const;
+  void refreshed(CachedTile& tile, TileRows rows);
 
   /// The transposed tile [MLEN][MLEN], or null where there is no room for it.
   const std::uint8_t* columns(CachedTile& tile);
+
+  /// What Matrix SRAM was given copies of.
+  [[nodiscard]] SettledCopies& settled() { return settled_; }
 
   [[nodiscard]] std::size_t tile_count() const { return tiles_.size(); }
 
@@ -119,6 +124,8 @@ class TileCache {
   std::size_t hand_ = 0;  // of the clock that looks for a victim
   std::uint32_t refused_ = 0;
   std::size_t streaming_ = 0;  // tiles that stream
+  std::uint64_t versions_ = 0;
+  SettledCopies settled_;
 };
 
 }  // namespace plena

@@ -278,6 +278,20 @@ TEST(TileCache, SeesAWriteFromOutside) {
   EXPECT_EQ(bench.load(0), 0x4000);
 }
 
+// A copy that Matrix SRAM holds from the run before is not made again, unless it was written to.
+TEST(TileCache, AWriteToAPlaceBetweenRunsIsUndoneByTheNextLoad) {
+  TileBench bench(1 << 20);
+  bench.write(0, 0x3F80);
+  bench.load(0, 1);
+  const std::uint64_t copied = bench.machine.mram.stamps()->now();
+  bench.load(0, 1);
+  EXPECT_EQ(bench.machine.mram.stamps()->now(), copied);
+  const std::uint16_t other = 0x4000;
+  std::memcpy(bench.machine.mram.writable(kTileElements * 2, 2), &other, 2);
+
+  EXPECT_EQ(bench.load(0, 1), 0x3F80);
+}
+
 TEST(TileCache, ForgetsEverythingOnAnotherMachine) {
   TileBench bench(1 << 20);
   bench.write(0, 0x3F80);
