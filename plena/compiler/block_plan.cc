@@ -80,6 +80,24 @@ void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
   }
 }
 
+// Maxima wait in FP_MEM where scores come tile by tile, or where the array leaves time to find
+// those of a tile while it makes the next one's (block_maxima.h), if there is room.
+void place_maxima(BlockPlan& block, MemoryPlan& plan, const Life& attention) {
+  constexpr std::uint64_t kConstants = 256;   // entries, at most
+  constexpr std::uint64_t kMostProducts = 8;  // as stretches of code
+  if (block.tile_by_tile) {
+    block.maxima = plan.fp.place("maxima of a block's scores", block.score_rows, attention);
+    return;
+  }
+  const std::uint64_t entries = kScoresAbreast + block.score_rows;
+  const std::uint64_t products = std::uint64_t{block.packing.families} * block.packing.packs;
+  if (products == 0 || products > kMostProducts) return;
+  if (plan.fp.used() + entries + kConstants > plan.fp.capacity()) return;
+  const Block all = plan.fp.place("lowest, maxima of a block's scores", entries, attention);
+  block.lowest = {"lowest", all.first, kScoresAbreast};
+  block.maxima = {"maxima", all.first + kScoresAbreast, block.score_rows};
+}
+
 void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,
                   MemoryPlan& plan) {
   const HeadLayout& heads = tiled.heads;
@@ -92,9 +110,7 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
       packed ? std::uint64_t{settings.mlen / settings.hlen} * settings.mlen : 0;
   const std::uint64_t sets = block.tile_by_tile ? 2 : std::uint64_t{tiled.context_tiles} + 2;
   block.scores = plan.vram.place("scores of a block", sets * block.score_rows + behind, attention);
-  if (block.tile_by_tile) {
-    block.maxima = plan.fp.place("maxima of a block's scores", block.score_rows, attention);
-  }
+  place_maxima(block, plan, attention);
   if (heads.slots > 1 && !packed) {
     block.heads =
         plan.vram.place("queries head by head", heads.heads_per_tile() * block.tokens, attention);

@@ -65,7 +65,8 @@ struct BlockPlan {
   std::uint64_t slot_pitch = 1;  // tiles from one of these to the next
   std::uint64_t value_slot = 0;  // of V where scores come tile by tile
 
-  Block maxima;  // FP_MEM: [score_rows] so far, of scores that come tile by tile
+  Block maxima;  // FP_MEM: [score_rows] so far; empty where those of all tiles are found at once
+  Block lowest;  // FP_MEM: [kScoresAbreast] right before them, where BlockMaxima finds them
 
   // INT_MEM.
   Block expert_tokens;    // counter of the loop over tokens whose experts run

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plena/compiler/block_attention.h"
+#include "plena/compiler/block_maxima.h"
 
 namespace plena {
 
@@ -31,10 +31,13 @@ class BlockScores {
 
   void start() const {
     if (isolated()) isolate_queries();
+    if (BlockMaxima::serve(context_, op_)) BlockMaxima::start(context_);
   }
   void multiply(Gp tile) const {
     if (packing_.empty()) {
       multiply_heads(tile);
+    } else if (BlockMaxima::serve(context_, op_)) {
+      multiply_beside_maxima(tile);
     } else {
       multiply_families(tile);
     }
@@ -128,9 +131,46 @@ class BlockScores {
     if (layout_.span > 1) e_.advance(x, (layout_.span - 1) * context_.tile_rows());
   }
 
+  // The same; while the array works, the scores of the tile before raise their maxima.
+  void multiply_beside_maxima(Gp tile) const {
+    const BlockMaxima maxima(context_);
+    const std::uint64_t products = std::uint64_t{packing_.families} * packing_.packs;
+    // The array takes four times as long for the products of a row's heads as for their write-out.
+    const std::uint64_t stretch = maxima.groups() / (5 * products);
+    std::uint64_t written = 0;
+    for (std::uint64_t i = 0; i < products; ++i) {
+      const std::uint64_t pack = i % packing_.packs;
+      if (i != 0 && pack == 0) e_.advance(tile, context_.settings.hlen, "next family");
+      {
+        HeldGp x(e_, "packed queries");
+        load_kept(context_, x, context_.plan.queries_at, "queries of this tile");
+        if (i != 0) e_.advance(x, i * context_.tile_rows());
+        e_.emit(Op::M_BTMM, {tile, x});
+      }
+      maxima.raise(i + 1 == products ? maxima.groups() - (5 * products - 4) * stretch
+                                     : 4 * stretch);
+      {
+        HeldGp y(e_, "scores of the row's heads");
+        load_kept(context_, y, context_.block.score_at, "scores of the tile");
+        if (written != 0) e_.advance(y, written);
+        e_.emit(Op::M_BMM_WO, {y, 0});
+      }
+      maxima.raise(stretch);
+      written += heads_of(pack) * context_.block.rows_per_head * vlen_;
+    }
+    if (packing_.families > 1) {
+      e_.retreat(tile, (packing_.families - 1) * context_.settings.hlen, "first family");
+    }
+  }
+
+  // Heads that a row of packed queries holds.
+  [[nodiscard]] std::uint64_t heads_of(std::uint64_t pack) const {
+    const std::uint64_t slots = context_.settings.mlen / context_.settings.hlen;
+    return std::min(slots, packing_.heads.size() - pack * slots);
+  }
+
   // The K lanes of each family by its packed rows, all heads of a row at once.
   void multiply_families(Gp tile) const {
-    const std::uint64_t slots = context_.settings.mlen / context_.settings.hlen;
     HeldGp x(e_, "packed queries");
     HeldGp y(e_, "scores of the row's heads");
     HeldGp lanes(e_, "K lanes of the family");
@@ -139,11 +179,10 @@ class BlockScores {
     e_.copy(lanes, tile);
     Loop families(e_, packing_.families, "families");
     for (std::uint64_t pack = 0; pack < packing_.packs; ++pack) {
-      const std::uint64_t heads = std::min(slots, packing_.heads.size() - pack * slots);
       e_.emit(Op::M_BTMM, {lanes, x});
       e_.emit(Op::M_BMM_WO, {y, 0});
       e_.advance(x, context_.tile_rows());
-      e_.advance(y, heads * context_.block.rows_per_head * vlen_);
+      e_.advance(y, heads_of(pack) * context_.block.rows_per_head * vlen_);
     }
     e_.advance(lanes, context_.settings.hlen);
   }

@@ -3,8 +3,9 @@
 // again.
 
 #include <deque>
+#include <optional>
 
-#include "plena/compiler/block_attention.h"
+#include "plena/compiler/block_maxima.h"
 
 namespace plena {
 
@@ -15,8 +16,9 @@ class BlockSoftmax {
   BlockSoftmax(const BlockContext& context, const AttentionOp& op)
       : context_(context),
         e_(context.emitter),
+        found_(BlockMaxima::serve(context, op)),
         first_(op.sinks ? context.row(context.block.scores) : first_scores(context)),
-        start_(e_, "before the first tile's scores"),
+        start_(e_, "first tile's scores"),
         last_(e_, "last tile's scores"),
         stride_(e_, "to the next tile") {
     for (std::uint64_t i = 0; i < kScoresAbreast; ++i) {
@@ -30,21 +32,51 @@ class BlockSoftmax {
   void emit() const {
     const std::uint64_t vlen = context_.settings.vlen;
     const std::uint64_t stride = score_stride(context_);
-    e_.set(start_, first_, "scores");
+    e_.set(start_, first_, "first scores");
     e_.set(stride_, stride, "from tile to tile");
     load_kept(context_, last_, context_.block.score_end, "end of the scores");
     e_.emit(Op::S_SUB_INT, {last_, last_, stride_}, "last tile's scores");
-    e_.emit(Op::S_SUB_INT, {start_, start_, stride_}, "before the first tile's");
-    for (std::uint64_t i = 0; i < rows_.size(); ++i) e_.offset(rows_[i], start_, i * vlen);
+    std::optional<HeldGp> entry;
+    if (found_) {
+      entry.emplace(e_, "maxima");
+      e_.set(*entry, context_.block.maxima.first, "maxima");
+    } else {
+      set_rows(start_);
+      for (const HeldGp& row : rows_) e_.emit(Op::S_SUB_INT, {row, row, stride_});
+    }
     Loop groups(e_, context_.block.score_rows / kScoresAbreast, "rows side by side");
-    find_maxima();
+    if (found_) {
+      take_maxima(*entry);
+      e_.advance(*entry, kScoresAbreast);
+    } else {
+      find_maxima();
+    }
     exponentiate();
-    for (const HeldGp& row : rows_) e_.advance(row, kScoresAbreast * vlen);
+    if (!found_) {
+      for (const HeldGp& row : rows_) e_.advance(row, kScoresAbreast * vlen);
+    }
     e_.advance(start_, kScoresAbreast * vlen);
     e_.advance(last_, kScoresAbreast * vlen);
   }
 
  private:
+  void set_rows(Gp first) const {
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      e_.offset(rows_[i], first, i * context_.settings.vlen);
+    }
+  }
+
+  // Leaves the pointers at the last tile, as find_maxima().
+  void take_maxima(Gp entry) const {
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      e_.emit(Op::S_LD_FP, {maxima_[i], entry, i});
+    }
+    set_rows(last_);
+    for (std::uint64_t i = 0; i < rows_.size(); ++i) {
+      e_.emit(Op::V_RED_MAX, {maxima_[i], rows_[i], kAllLanes});
+    }
+  }
+
   void find_maxima() const {
     for (const HeldFp& maximum : maxima_) {
       context_.constants.load(e_, maximum, context_.plan.lowest_score, "lowest");
@@ -61,7 +93,7 @@ class BlockSoftmax {
 
   // From the last tile back to the first.
   void exponentiate() const {
-    WalkLoop tiles(e_, start_, rows_[0], "tiles of positions, backwards");
+    SweepLoop tiles(e_, start_, rows_[0], "tiles of positions, backwards");
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       e_.emit(Op::V_SUB_VF, {rows_[i], rows_[i], maxima_[i], kAllLanes, 0});
     }
@@ -73,6 +105,7 @@ class BlockSoftmax {
 
   const BlockContext& context_;
   Emitter& e_;
+  bool found_;           // maxima are, but for the last tile, which was not masked then
   std::uint64_t first_;  // address of the first row
   HeldGp start_;
   HeldGp last_;
