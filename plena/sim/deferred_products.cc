@@ -43,12 +43,14 @@ bool DeferredProducts::takes(const Span& source, bool array_is_clear) {
 
 void DeferredProducts::add(const Term& term, std::size_t rows) {
   if (terms_.capacity() == 0) {  // other threads read them while they grow
-    terms_.reserve(kMostTerms);
+    // A chain that was begun may come twice: split_group().
+    terms_.reserve(2 * kMostTerms);
     groups_.reserve(kMostGroups);
     parts_.reserve(2 * kMostGroups);
-    expected_.reserve(kMostTerms);
+    expected_ = std::make_unique_for_overwrite<Expected[]>(2 * kMostTerms);
   }
-  append(term);
+  terms_.push_back(term);
+  if (kind_ == Kind::Block) expect_next_block(term);
   if (term.weights.in_place) {
     if (term.place >= referred_.size()) referred_.resize(term.place + 1, false);
     referred_[term.place] = true;
@@ -57,13 +59,14 @@ void DeferredProducts::add(const Term& term, std::size_t rows) {
   pending_ = true;
 }
 
-void DeferredProducts::append(const Term& term) {
-  terms_.push_back(term);
+// Of the last term.
+void DeferredProducts::expect_next_block(const Term& term) {
   const std::uint64_t pitch = term.transposed ? program_.mlen : 1;
   const std::uint64_t next =
       term.place * program_.tile_elements + (term.column + program_.blen) * pitch;
-  expected_.push_back({static_cast<std::uint32_t>(term.rows), static_cast<std::uint32_t>(next),
-                       static_cast<std::uint32_t>(program_.blen * pitch), term.transposed});
+  expected_[terms_.size() - 1] = {
+      static_cast<std::uint32_t>(term.rows), static_cast<std::uint32_t>(next),
+      static_cast<std::uint32_t>(program_.blen * pitch), term.transposed};
   last_column_ = std::max(last_column_, term.column);
 }
 
@@ -169,7 +172,8 @@ void DeferredProducts::split_group() {
   first_term_ = terms_.size();
   for (Term term : begun) {
     term.column += column;
-    append(term);
+    terms_.push_back(term);
+    expect_next_block(term);
   }
   next_ = last_ = terms_.size();
   pending_ = true;
@@ -190,7 +194,6 @@ void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
   if (goes_below(group)) {
     groups_.back().rows += group.rows;
     terms_.resize(first_term_);
-    expected_.resize(first_term_);
   } else {
     seal_groups();
     groups_.push_back(group);
@@ -297,7 +300,6 @@ void DeferredProducts::finish() {
   }
   pending_ = offered_ = false;
   terms_.clear();
-  expected_.clear();
   groups_.clear();
   arranged_.clear();
   packed_.after_batch();

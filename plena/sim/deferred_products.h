@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "plena/machine/machine.h"
@@ -111,9 +112,9 @@ class DeferredProducts {
   };
   // What the next column block does with a term.
   struct Expected {
-    std::uint32_t rows = 0, matrix = 0;  // addresses
-    std::uint32_t step = 0;              // of `matrix` from block to block
-    bool transposed = false;
+    std::uint32_t rows, matrix;  // addresses
+    std::uint32_t step;          // of `matrix` from block to block
+    bool transposed;
   };
   // One chain of terms, or as many as there are column blocks: rows x columns of sums.
   struct Group {
@@ -171,7 +172,7 @@ class DeferredProducts {
   }
   [[nodiscard]] bool takes(const Span& source, bool array_is_clear);
   void add(const Term& term, std::size_t rows);
-  void append(const Term& term);
+  void expect_next_block(const Term& term);
   void await_next_block();
   [[nodiscard]] bool may_write(const Span& target);
   void split_group();
@@ -206,7 +207,7 @@ class DeferredProducts {
   bool pending_ = false;
   bool offered_ = false;  // the workers have begun
   std::vector<Term> terms_;
-  std::vector<Expected> expected_;  // of each term
+  std::unique_ptr<Expected[]> expected_;  // of each term of a block chain
   std::vector<Group> groups_;
   std::size_t sealed_ = 0;   // groups that grow no more
   std::vector<Part> parts_;  // of those

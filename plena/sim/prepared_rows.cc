@@ -13,7 +13,7 @@ struct LanesScratch {};
 const void* ArrangedRows::at(std::uint64_t row, const PreparedProgram& program,
                              const Machine& machine) {
   const std::size_t lines = StreamedProduct::prepared_bytes(program.mlen) / sizeof(CacheLine);
-  if (arranged_.empty()) arranged_.resize(kMost * lines);
+  if (arranged_ == nullptr) arranged_ = std::make_unique_for_overwrite<CacheLine[]>(kMost * lines);
   std::uint16_t& newest = newest_[program.mlen_divisor.quotient(row) % newest_.size()];
   if (newest >= count_ || rows_[newest] != row) {
     newest = static_cast<std::uint16_t>(count_++);
@@ -29,7 +29,7 @@ const void* PackedRows::at(std::uint64_t first, std::size_t rows, const Prepared
                            const Machine& machine) {
   const std::size_t lines =
       MatrixUnit::packed_bytes(program.mlen, program.mlen) / sizeof(CacheLine);
-  if (packed_.empty()) packed_.resize(kMost * lines);
+  if (packed_ == nullptr) packed_ = std::make_unique_for_overwrite<CacheLine[]>(kMost * lines);
   const Rows wanted{first, rows};
   for (std::size_t i = 0; i < count_; ++i) {
     if (rows_[i] == wanted) return &packed_[i * lines];

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "plena/machine/machine.h"
 #include "plena/numerics/scratch.h"
@@ -29,7 +29,7 @@ class ArrangedRows {
   std::size_t count_ = 0;
   std::array<std::uint64_t, kMost> rows_{};
   std::array<std::uint16_t, 64> newest_{};  // by place of the row
-  std::vector<CacheLine> arranged_;         // [kMost][lines of one]
+  std::unique_ptr<CacheLine[]> arranged_;   // [kMost][lines of one]
 };
 
 /// Up to MLEN rows at a time, as MatrixUnit::pack_rows() packs them. They are kept from batch to
@@ -71,7 +71,7 @@ class PackedRows {
   std::uint64_t begin_ = 0, end_ = 0;  // all rows lie between these
   bool stale_ = false;
   std::array<Rows, kMost> rows_{};
-  std::vector<CacheLine> packed_;  // [kMost][lines of MLEN rows]
+  std::unique_ptr<CacheLine[]> packed_;  // [kMost][lines of MLEN rows]
 };
 
 }  // namespace plena

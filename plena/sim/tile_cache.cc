@@ -164,7 +164,7 @@ std::uint8_t* TileCache::take_room() {
   return storage_.writable(taken_++ * tile_bytes_, tile_bytes_);
 }
 
-std::size_t TileCache::bucket(const TileSource& source) const {
+inline std::size_t TileCache::bucket(const TileSource& source) const {
   // Odd constants whose bits are well mixed (the golden ratio and its like); tiles of a tensor
   // differ in `first` or `base` by multiples of a power of two, so that the upper bits are taken.
   std::uint64_t hash = (source.base + (source.key_value ? 1 : 0)) * 0x9E3779B97F4A7C15;
@@ -185,7 +185,7 @@ CachedTile* TileCache::find(const TileSource& source) {
   return nullptr;
 }
 
-CachedTile* TileCache::admit(const TileSource& source, bool streams) {
+CachedTile* TileCache::take_in(const TileSource& source, bool streams) {
   CachedTile* tile = take_tile(streams);
   if (tile == nullptr) return nullptr;
   tile->source = source;

@@ -72,7 +72,9 @@ class TileCache {
   /// A tile to fill for a source that was not found, or null. It may have been another source's,
   /// whose bytes it still holds. A tile that `streams` has to do without where there is no room
   /// left, and makes room for one that does not.
-  CachedTile* admit(const TileSource& source, bool streams = false);
+  CachedTile* admit(const TileSource& source, bool streams = false) {
+    return streams && taken_ == room_ ? nullptr : take_in(source, streams);
+  }
 
   /// The rows of a tile that may have changed in HBM since it was right.
   [[nodiscard]] TileRows stale_rows(const CachedTile& tile) const;
@@ -104,6 +106,7 @@ class TileCache {
   std::uint8_t* take_room();
   CachedTile* victim();
   CachedTile* streaming_victim();
+  CachedTile* take_in(const TileSource& source, bool streams);
   CachedTile* take_tile(bool streams);
   [[nodiscard]] std::size_t bucket(const TileSource& source) const;
   void unlink(const CachedTile& tile);
