@@ -11,6 +11,7 @@
 #include "plena/numerics/scratch.h"
 #include "plena/numerics/simd_kernels.h"
 #include "plena/numerics/sram_formats.h"
+#include "plena/numerics/streamed_product.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "plena/numerics/simd_matrix_kernels.cc"
@@ -600,13 +601,35 @@ void transpose(const T* from, std::size_t from_stride, std::size_t columns, std:
 constexpr std::size_t kPanelColumns = 64;
 struct PanelScratch {};
 
+struct ArrangedScratch {};
+
+// One row of activations: the weights as they lie, without a transposed copy that nobody else would
+// read. Returns how many columns it has done.
+std::size_t columns_as_they_lie(const ProductShape& shape, const float* a,
+                                const std::uint16_t* weights, std::size_t weight_stride,
+                                float* out) {
+  constexpr SimdTarget kTarget = HWY_TARGET == HWY_AVX2 ? SimdTarget::Avx2 : SimdTarget::Avx512;
+  const StreamedProduct streamed = streamed_product(DataType::plain(kBf16), kBf16, shape.n,
+                                                    shape.blen, kTarget, TilePlace::Sram);
+  // Blocks of zeros, which a transposed copy lets skip, save more.
+  if (!streamed || shape.rows != 1 || shape.finite_weights) return 0;
+  void* arranged = thread_scratch<ArrangedScratch>(StreamedProduct::prepared_bytes(shape.n));
+  streamed.prepare(a, shape.n, arranged);
+  const StreamedRows rows{.elements = reinterpret_cast<const std::uint8_t*>(weights),
+                          .element_pitch = weight_stride * sizeof *weights};
+  return streamed.product(arranged, shape.n, rows, shape.columns, out);
+}
+
 template <class Weights>
 void product_transposed(const ProductShape& shape, const float* a, std::size_t a_stride,
                         const void* weights, std::size_t weight_stride, float* out,
                         std::size_t out_stride) {
   using Bits = hwy::MakeUnsigned<typename Weights::Element>;
   const auto* bits = static_cast<const Bits*>(weights);
-  for (std::size_t c = 0; c < shape.columns; c += kPanelColumns) {
+  std::size_t done = 0;
+  if constexpr (sizeof(Bits) == sizeof(std::uint16_t))
+    done = columns_as_they_lie(shape, a, bits, weight_stride, out);
+  for (std::size_t c = done; c < shape.columns; c += kPanelColumns) {
     ProductShape part = shape;
     part.columns = HWY_MIN(kPanelColumns, shape.columns - c);
     auto* panel =

@@ -53,10 +53,40 @@ HWY_INLINE Group load_group(const float* arranged) {
   return group;
 }
 
-// Sums of neighbours, those of `left` in the lower half.
+// Sums of two of a row's lanes, kApart rows of which each of `left` and `right` has. Which lanes
+// are a row's differs: AVX-512 has two shuffles for any order, those of `left` in the lower half;
+// AVX2 takes turns, as a blend and one shuffle within the register cost half of that.
+#if HWY_TARGET <= HWY_AVX3
+constexpr bool kRowsTakeTurns = false;
+
+template <std::size_t kApart>
 HWY_INLINE V pair_up(V left, V right) {
   return hn::Add(hn::ConcatEven(F32(), right, left), hn::ConcatOdd(F32(), right, left));
 }
+#else
+constexpr bool kRowsTakeTurns = true;
+
+// Lanes whose number has no bit kApart from `left`, the others from `right`.
+template <std::size_t kApart>
+HWY_INLINE V take_turns(V left, V right) {
+  const hn::Repartition<double, F32> d64;
+  if constexpr (kApart == 1) return hn::OddEven(right, left);
+  if constexpr (kApart == 4) return hn::OddEvenBlocks(right, left);
+  return hn::BitCast(F32(), hn::OddEven(hn::BitCast(d64, right), hn::BitCast(d64, left)));
+}
+// v[i ^ kApart] in lane i.
+template <std::size_t kApart>
+HWY_INLINE V exchange(V v) {
+  if constexpr (kApart == 1) return hn::Shuffle2301(v);
+  if constexpr (kApart == 4) return hn::SwapAdjacentBlocks(v);
+  return hn::Shuffle1032(v);
+}
+template <std::size_t kApart>
+HWY_INLINE V pair_up(V left, V right) {
+  return hn::Add(take_turns<kApart>(left, right),
+                 exchange<kApart>(take_turns<kApart>(right, left)));
+}
+#endif
 
 // `a` group by group as Group has it, times `factor`, a power of two.
 inline void arrange(const float* a, std::size_t n, float factor, float* arranged) {
@@ -85,9 +115,11 @@ struct alignas(64) Prepared {
 
 // ------------------------------------------------------------ bf16
 
+template <TilePlace kPlace>
 class Bf16Rows {
  public:
   static constexpr std::size_t kElementBytes = 2;
+  static constexpr bool kFetchesAhead = kPlace == TilePlace::Hbm;
 
   explicit Bf16Rows(const Prepared& /*prepared*/) {}
   static Prepared prepare(const float* /*a*/, std::size_t /*n*/) { return {}; }
@@ -264,6 +296,7 @@ template <std::size_t kScales>
 class E4m3Rows {
  public:
   static constexpr std::size_t kElementBytes = 1;
+  static constexpr bool kFetchesAhead = true;
   static constexpr std::size_t kScaleBlock = kGroup / kScales;
 
   static Prepared prepare(const float* a, std::size_t n) {
@@ -347,8 +380,7 @@ class E4m3Rows {
   static constexpr int kScaleBias = 127;
   static_assert(kScaleBlock >= 2 * kBlock);
 
-  // Each lane's scale as the exponent field of an f32; the second half of the lanes is the second
-  // row's.
+  // Each lane's scale as the exponent field of an f32, of the row that pair_up<1>() put there.
   static HWY_INLINE V32 load_scales(const std::uint8_t* first, const std::uint8_t* second) {
     struct Places {
       alignas(64) std::uint8_t bytes[kGroup];
@@ -357,7 +389,8 @@ class E4m3Rows {
       Places places{};
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         for (std::size_t i = 0; i < 3; ++i) places.bytes[4 * lane + i] = 0x80;
-        const std::size_t row = lane / (kLanes / 2), pair = lane % (kLanes / 2);
+        const std::size_t row = kRowsTakeTurns ? lane % 2 : lane / (kLanes / 2);
+        const std::size_t pair = kRowsTakeTurns ? lane / 2 : lane % (kLanes / 2);
         places.bytes[4 * lane + 3] =
             static_cast<std::uint8_t>(8 * row + pair * 2 * kBlock / kScaleBlock);
       }
@@ -392,13 +425,15 @@ HWY_INLINE V group_sums(Rows& rows, const Group& a, const StreamedRows& from, st
   if constexpr (kRows == 1) {
     const std::uint8_t* elements =
         from.elements + row * from.element_pitch + k * Rows::kElementBytes;
-    for (std::size_t line = 0; line < kGroup * Rows::kElementBytes; line += 64) {
-      __builtin_prefetch(elements + ahead + line);
+    if constexpr (Rows::kFetchesAhead) {
+      for (std::size_t line = 0; line < kGroup * Rows::kElementBytes; line += 64)
+        __builtin_prefetch(elements + ahead + line);
     }
     return rows.block_sums(a, elements);
   } else {
     const V left = group_sums<kRows / 2>(rows, a, from, row, k, ahead);
-    const V sums = pair_up(left, group_sums<kRows / 2>(rows, a, from, row + kRows / 2, k, ahead));
+    const V sums =
+        pair_up<kRows / 2>(left, group_sums<kRows / 2>(rows, a, from, row + kRows / 2, k, ahead));
     if constexpr (kRows > 2) return sums;
     const std::uint8_t* scales = from.scales + row * from.scale_pitch + Rows::scale_bytes(k);
     return rows.scaled(sums, scales, scales + from.scale_pitch);
@@ -465,11 +500,15 @@ StreamedProduct for_e4m3(std::uint32_t block) {
   return {};
 }
 
-StreamedProduct choose(DataType hbm, std::size_t n, std::size_t blen) {
+StreamedProduct choose(DataType type, std::size_t n, std::size_t blen, TilePlace place) {
   if (blen != kBlock || n == 0 || n % kGroup != 0) return {};
-  if (!hbm.is_mx()) return hbm.element == kBf16 ? kProduct<Bf16Rows> : StreamedProduct{};
-  const bool whole_scales = hbm.block >= 2 * kBlock && kGroup % hbm.block == 0;
-  return hbm.element == kE4M3 && whole_scales ? for_e4m3(hbm.block) : StreamedProduct{};
+  if (type == DataType::plain(kBf16)) {
+    return place == TilePlace::Hbm ? kProduct<Bf16Rows<TilePlace::Hbm>>
+                                   : kProduct<Bf16Rows<TilePlace::Sram>>;
+  }
+  if (!type.is_mx()) return {};
+  const bool whole_scales = type.block >= 2 * kBlock && kGroup % type.block == 0;
+  return type.element == kE4M3 && whole_scales ? for_e4m3(type.block) : StreamedProduct{};
 }
 
 }  // namespace streamed
@@ -480,22 +519,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plena {
 
-StreamedProduct streamed_product(DataType hbm, ElementType sram, std::size_t n, std::size_t blen,
-                                 SimdTarget target) {
+StreamedProduct streamed_product(DataType type, ElementType sram, std::size_t n, std::size_t blen,
+                                 SimdTarget target, TilePlace place) {
   if (sram != kBf16 && sram != kFp32) return {};
   switch (target) {
 #if HWY_TARGETS & HWY_AVX2
     case SimdTarget::Avx2:
-      return N_AVX2::streamed::choose(hbm, n, blen);
+      return N_AVX2::streamed::choose(type, n, blen, place);
 #endif
 #if HWY_TARGETS & HWY_AVX3
     case SimdTarget::Avx512:
-      return N_AVX3::streamed::choose(hbm, n, blen);
+      return N_AVX3::streamed::choose(type, n, blen, place);
 #endif
 #if HWY_TARGETS & HWY_AVX3_DL
     case SimdTarget::Avx512Vbmi:
     case SimdTarget::Amx:
-      return N_AVX3_DL::streamed::choose(hbm, n, blen);
+      return N_AVX3_DL::streamed::choose(type, n, blen, place);
 #endif
     default:
       return {};

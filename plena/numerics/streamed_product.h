@@ -1,5 +1,6 @@
 // Products of one vector with weights as they lie in HBM, stored by output: what M_TMV computes of
-// a tile that was never decoded. The order of semantics 4.5 is kept to the bit.
+// a tile that was never decoded, or of rows of bf16 in Matrix SRAM. The order of semantics 4.5 is
+// kept to the bit.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +39,13 @@ struct StreamedProduct {
   explicit operator bool() const { return product != nullptr; }
 };
 
-/// The product for rows of `n` weights in blocks of `blen`, decoded to `sram`; none where the
-/// target has none.
-StreamedProduct streamed_product(DataType hbm, ElementType sram, std::size_t n, std::size_t blen,
-                                 SimdTarget target = simd_target());
+/// Where rows lie: those of HBM are often followed by the next tiles', which are fetched ahead.
+enum class TilePlace : std::uint8_t { Hbm, Sram };
+
+/// The product for rows of `n` weights of a type in blocks of `blen`, decoded to `sram`; none where
+/// the target has none.
+StreamedProduct streamed_product(DataType type, ElementType sram, std::size_t n, std::size_t blen,
+                                 SimdTarget target = simd_target(),
+                                 TilePlace place = TilePlace::Hbm);
 
 }  // namespace plena
