@@ -69,11 +69,12 @@ void emit_block_pick_token(const BlockContext& context, ValueId value);
 
 /// y = sum of `inputs` tiles of x times as many tiles of Matrix SRAM, all tokens.
 struct TileProduct {
-  Gp x;                                     // first token's row of the first input; moved on
-  Gp tile;                                  // first tile; kept
-  Gp y;                                     // first token's row of the result; moved on
-  std::uint64_t inputs = 1;                 // tiles of x and of Matrix SRAM
-  bool transposed = true;                   // tiles hold rows of outputs: M_TMM, not M_MM
+  Gp x;                      // first token's row of the first input; moved on
+  Gp tile;                   // first tile; kept
+  bool tile_walks = false;   // and comes back, where no register is left for a copy: one input
+  Gp y;                      // first token's row of the result; moved on
+  std::uint64_t inputs = 1;  // tiles of x and of Matrix SRAM
+  bool transposed = true;    // tiles hold rows of outputs: M_TMM, not M_MM
   std::span<const std::uint64_t> places{};  // elements from y to each BLEN outputs; empty: in order
   // What else is to be done for the BLEN tokens from x and y on: steps that do not need y, for
   // which the array leaves time between its products, and what follows.

@@ -60,6 +60,15 @@ class BlockLives {
   bool prompt_;
 };
 
+// A block of rows with kLeadRows before it.
+Block place_behind_lead(MemoryPlan& plan, const std::string& name, std::uint64_t rows,
+                        const Life& life) {
+  Block block = plan.vram.place(name, BlockPlan::kLeadRows + rows, life);
+  block.first += BlockPlan::kLeadRows;
+  block.count = rows;
+  return block;
+}
+
 void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
                   MemoryPlan& plan, std::uint64_t slack, BlockUse use) {
   const BlockLives lives(plan, tiled, use);
@@ -73,10 +82,13 @@ void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
     // Lanes that nobody writes are 0 as long as nobody else has them.
     const bool partly = has_lanes_of_nobody(tiled, value) ||
                         (value.layout == Layout::Qkv && !block.packing.empty());
-    block.values.push_back(one_token ? Block{}
-                                     : plan.vram.place(value.name + " of a block",
-                                                       rows * block.tokens + slack,
-                                                       partly ? Life() : lives.of_value(id)));
+    if (one_token) {
+      block.values.emplace_back();
+      continue;
+    }
+    block.values.push_back(place_behind_lead(plan, value.name + " of a block",
+                                             rows * block.tokens + slack,
+                                             partly ? Life() : lives.of_value(id)));
   }
 }
 
@@ -130,7 +142,7 @@ void place_stages(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
   const std::uint64_t hidden = tokens * tiled.hidden_tiles;
   const Life feed_forward = lives.during<FeedForwardOp>();
   block.gate = plan.vram.place("gate of a block", hidden, feed_forward);
-  block.up = plan.vram.place("up of a block", hidden, feed_forward);
+  block.up = place_behind_lead(plan, "up of a block", hidden, feed_forward);
   // Experts use it, too, one token after the other.
   if (input.activation_stage) {
     block.activation = plan.vram.place("stage of its activation", hidden,

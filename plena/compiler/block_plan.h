@@ -29,6 +29,9 @@ struct BlockWindow {
 };
 
 struct BlockPlan {
+  /// Rows before values and `up` that belong to nobody (gated_silu.h).
+  static constexpr std::uint64_t kLeadRows = kRowsAbreast;
+
   std::uint32_t tokens = 1;  // of a block; 1: the program has no entry for blocks
   QueryPacking packing;
 

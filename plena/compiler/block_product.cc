@@ -123,18 +123,19 @@ class BlockProductLoops {
     step(current, x, {.x = x, .tile = current, .y = y, .inputs = part_, .places = places});
   }
   void step(Gp current, Gp x, const TileProduct& product) const {
-    {
-      HeldGp at(e_, "slot to fill");
-      if (two_slots_) {
-        swap(at, current);
-      } else {
-        e_.copy(at, current);
-      }
-      load(at);
-    }
+    load_ahead(current);
     emit_tile_product(context_, product);
     if (part_ > 1) e_.advance(x, (part_ - 1) * context_.tile_rows());
     if (two_slots_) swap(current, current);
+  }
+  void load_ahead(Gp current) const {
+    HeldGp at(e_, "slot to fill");
+    if (two_slots_) {
+      swap(at, current);
+    } else {
+      e_.copy(at, current);
+    }
+    load(at);
   }
 
   // The output tile `offset` elements behind the one that is kept.
@@ -158,11 +159,17 @@ class BlockProductLoops {
     HeldGp y(e_, "up");
     e_.set(x, product_.inputs, "input");
     set_output(y, offset);
-    const GatedSilu silu(context_, context_.block.product_output);
-    step(current, x,
-         {.x = x, .tile = current, .y = y, .inputs = part_, .beside = silu.steps(), .finish = [&] {
-            silu.finish(y);
-          }});
+    load_ahead(current);
+    {
+      const GatedSilu silu(context_, context_.block.product_output, y);
+      emit_tile_product(context_, {.x = x,
+                                   .tile = current,
+                                   .tile_walks = true,
+                                   .y = y,
+                                   .inputs = part_,
+                                   .beside = silu.steps()});
+    }
+    if (two_slots_) swap(current, current);
   }
 
   void emit_part(Gp current, Gp x, std::uint64_t offset, bool add) const {
@@ -281,7 +288,9 @@ void emit_block_feed_forward(const BlockContext& context, const LayerKind& kind,
   if (silu && !op.bias && product.input_tiles == 1 && GatedSilu::fits(context.settings)) {
     product.outputs[0] = context.rows(op.to);
     product.gated_silu = true;
-    return BlockProductLoops(context, product).emit();
+    BlockProductLoops(context, product).emit();
+    const std::uint64_t last = tiles * context.tile_rows() - context.settings.blen * vlen;
+    return GatedSilu::finish(context, product.outputs[0] + last, product.outputs[1] + last);
   }
   BlockProductLoops(context, product).emit();
   emit_activation(context, op.activation, op.gated,

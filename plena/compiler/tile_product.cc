@@ -28,7 +28,10 @@ class TileProductLoops {
   void emit() {
     const std::uint64_t rows = blen_ * context_.settings.vlen;
     Loop tokens(e_, context_.block.tokens / blen_, "tokens, BLEN at a time");
-    {
+    if (product_.tile_walks) {
+      emit_columns(product_.tile);
+      e_.retreat(product_.tile, columns_ * column_stride_, "first outputs");
+    } else {
       HeldGp column(e_, "BLEN outputs");
       e_.copy(column, product_.tile);
       if (few_inputs()) {
