@@ -1,5 +1,4 @@
-// Rotary embedding of a block: x cos + P x sin as for one token, P x by M_MM, BLEN tokens turned
-// while the array swaps the next ones' lanes.
+// Rotary embedding of a block: x cos + P x sin as for one token, P x of all tokens by M_MM.
 
 #include "plena/compiler/block_kernels.h"
 
@@ -34,66 +33,63 @@ class BlockTurn {
   // `rows` rows of heads from address `first` on.
   void emit(std::uint64_t first, std::uint64_t rows, std::span<const std::uint64_t> places) const {
     HeldGp x(e_, "q, k");
-    HeldGp tile(e_, "permutation");
-    HeldGp swapped(e_, "P x");
     std::optional<HeldGp> angles;
     if (span_ > 1) angles.emplace(e_, "cosines of the first token");
     e_.set(x, first, "q, k");
-    e_.set(tile, context_.tile(context_.plan.rotation), "P");
     Loop heads(e_, rows / span_, "heads");
     if (angles) e_.set(*angles, first_angle_, "cosines");
     Loop loop(e_, span_, "rows of a head");
-    e_.set(swapped, context_.rows(context_.block.rotated), "P x");
-    {
-      HeldGp cosines(e_, "cosines");
-      HeldGp sines(e_, "sines");
-      if (angles) {
-        e_.copy(cosines, *angles);
-      } else {
-        e_.set(cosines, first_angle_, "cosines");
-      }
-      e_.offset(sines, cosines, span_ * vlen_, "sines");
-      emit_tile_product(context_, {.x = x,
-                                   .tile = tile,
-                                   .y = swapped,
-                                   .transposed = false,
-                                   .places = places,
-                                   .finish = [&] { turn(x, swapped, cosines, sines); }});
+    swap_lanes(x, places);
+    HeldGp cosines(e_, "cosines");
+    if (angles) {
+      e_.copy(cosines, *angles);
+    } else {
+      e_.set(cosines, first_angle_, "cosines");
     }
+    turn(x, cosines);
     if (angles) e_.advance(*angles, vlen_);
   }
 
  private:
-  // x = x cos + swapped sin for BLEN tokens; moves the angles on behind them.
-  void turn(Gp x, Gp swapped, Gp cosines, Gp sines) const {
-    const std::uint64_t blen = context_.settings.blen;
-    // As many as there are registers for: a loop over them takes some itself.
-    const std::uint64_t most = span_ > 1 ? 1 : blen <= kRowsAbreast ? blen : 2;
-    const std::uint64_t copies = abreast(blen, most);
-    if (copies == blen) return turn_rows(x, swapped, cosines, sines, copies);
-    HeldGp row(e_, "q, k");
-    HeldGp other(e_, "P x");
-    e_.copy(row, x);
-    e_.copy(other, swapped);
-    Loop loop(e_, blen / copies, "rows");
-    turn_rows(row, other, cosines, sines, copies);
-    e_.advance(row, copies * vlen_);
-    e_.advance(other, copies * vlen_);
+  // rotated = P x of all tokens; moves x on behind them.
+  void swap_lanes(Gp x, std::span<const std::uint64_t> places) const {
+    HeldGp tile(e_, "permutation");
+    HeldGp swapped(e_, "P x");
+    e_.set(tile, context_.tile(context_.plan.rotation), "P");
+    e_.set(swapped, context_.rows(context_.block.rotated), "P x");
+    emit_tile_product(context_,
+                      {.x = x, .tile = tile, .y = swapped, .transposed = false, .places = places});
   }
 
-  void turn_rows(Gp x, Gp swapped, Gp cosines, Gp sines, std::uint64_t copies) const {
+  // x = x cos + swapped sin for the rows before `end`, those of all tokens.
+  void turn(Gp end, Gp cosines) const {
     const std::uint64_t stored = context_.tables.positions.stored_rows() * vlen_;
-    const RowsFrom rows(context_, x, copies, "q, k");
-    const RowsFrom others(context_, swapped, copies, "P x");
+    const std::uint64_t tokens = context_.block.tokens;
+    // A head of several rows has loops and pointers of its own.
+    const std::uint64_t copies = abreast(tokens, span_ > 1 ? 2 : kRowsAbreast);
+    HeldGp sines(e_, "sines");
+    e_.offset(sines, cosines, span_ * vlen_, "sines");
+    const RowsAbreast rows(context_, copies, "q, k");
+    {
+      HeldGp first(e_, "q, k");
+      e_.copy(first, end);
+      e_.retreat(first, context_.tile_rows(), "first token's");
+      rows.set(first);
+    }
+    const RowsAbreast swapped(context_, copies, "P x");
+    swapped.set(context_.rows(context_.block.rotated));
+    Loop loop(e_, tokens / copies, "tokens");
     for (std::uint64_t i = 0; i < copies; ++i) {
       e_.emit(Op::V_MUL_VV, {rows[i], rows[i], cosines, kAllLanes});
-      e_.emit(Op::V_MUL_VV, {others[i], others[i], sines, kAllLanes});
+      e_.emit(Op::V_MUL_VV, {swapped[i], swapped[i], sines, kAllLanes});
       e_.advance(cosines, stored);
       e_.advance(sines, stored);
     }
     for (std::uint64_t i = 0; i < copies; ++i) {
-      e_.emit(Op::V_ADD_VV, {rows[i], rows[i], others[i], kAllLanes});
+      e_.emit(Op::V_ADD_VV, {rows[i], rows[i], swapped[i], kAllLanes});
     }
+    rows.advance();
+    swapped.advance();
   }
 
   const BlockContext& context_;
