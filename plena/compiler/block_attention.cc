@@ -91,7 +91,8 @@ void fill_rows(const BlockContext& context, std::uint64_t first, std::uint64_t r
   row.advance();
 }
 
-// What products add up to, and lanes that no product writes.
+// What products add up to; and 1 in lanes that no head has, which are divided by. Those of the
+// addends nobody ever writes: they are 0.
 void clear_sums(const BlockContext& context, const AttentionOp& op) {
   const HeadLayout& heads = context.tiled.heads;
   const std::uint64_t tokens = context.block.tokens;
@@ -100,8 +101,6 @@ void clear_sums(const BlockContext& context, const AttentionOp& op) {
   };
   clear(context.rows(op.to), heads.query_rows());
   clear(context.rows(context.block.denominators), std::uint64_t{heads.tiles} * heads.groups);
-  clear(context.rows(context.block.weighted), std::uint64_t{heads.groups} * heads.span);
-  clear(context.rows(context.block.weights), heads.groups);
   HeldFp one(context.emitter, "1");
   context.constants.load(context.emitter, one, 1.0F, "1");
   fill_rows(context, context.rows(context.block.quotients), tokens, one);

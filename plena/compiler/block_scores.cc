@@ -215,29 +215,32 @@ class BlockScores {
       e_.emit(Op::S_MUL_INT, {score, score, t});
       e_.advance(score, first_scores(context_) - stride(), "scores of the tile");
     }
-    const std::uint64_t rows = layout_.heads_per_tile() * context_.block.rows_per_head;
     add_masks(score, context_.rows(window.masks));
-    e_.advance(score, stride() - rows * vlen_);
+    e_.advance(score, stride());
     add_masks(score, context_.rows(window.masks, 1));
   }
 
-  // Adds a row of masks for each token to the scores of every head; moves `score` behind them.
+  // Adds a row of masks for each token to the scores of every head.
   void add_masks(Gp score, std::uint64_t masks) const {
     const std::uint64_t copies = abreast(context_.block.tokens, kRowsAbreast);
-    const RowsAbreast rows(context_, copies, "scores");
+    const std::uint64_t head = context_.block.rows_per_head * vlen_;
     const RowsAbreast mask(context_, copies, "masks of the tokens");
-    rows.set(score);
-    {
-      Loop heads(e_, layout_.heads_per_tile(), "heads");
-      mask.set(masks);
-      Loop tokens(e_, context_.block.tokens / copies, "tokens");
-      for (std::uint64_t i = 0; i < copies; ++i) {
-        e_.emit(Op::V_ADD_VV, {rows[i], rows[i], mask[i], kAllLanes});
+    const RowsAbreast rows(context_, copies, "scores");
+    HeldGp first(e_, "scores of the first head");
+    mask.set(masks);
+    e_.copy(first, score);
+    Loop tokens(e_, context_.block.tokens / copies, "tokens");
+    rows.set(first);
+    unroll(e_, layout_.heads_per_tile(), kMostCopies / 2, "heads", [&](std::uint64_t heads, bool) {
+      for (std::uint64_t h = 0; h < heads; ++h) {
+        for (std::uint64_t i = 0; i < copies; ++i) {
+          e_.emit(Op::V_ADD_VV, {rows[i], rows[i], mask[i], kAllLanes});
+          e_.advance(rows[i], head);
+        }
       }
-      rows.advance();
-      mask.advance();
-    }
-    e_.copy(score, rows[0]);
+    });
+    mask.advance();
+    e_.advance(first, copies * vlen_);
   }
 
   void write_sink(Gp score, Gp lane, Gp sink, std::uint64_t index) const {
