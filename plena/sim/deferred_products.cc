@@ -206,7 +206,7 @@ void DeferredProducts::close_group(std::size_t rows, std::size_t columns) {
   first_term_ = next_ = last_ = terms_.size();
   blocks_ = done_columns_ = last_column_ = 0;
   // The last part may get another group.
-  if (!parts_.empty()) offer(parts_.size() - 1);
+  if (parts_.size() > 1) offer(parts_.size() - 1);
 }
 
 // Whether a group is what the last one would have for the rows below its own.
