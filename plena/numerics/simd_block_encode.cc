@@ -108,8 +108,8 @@ struct FpElement {
   }
 
   static HWY_INLINE V16 with_sign(V16 code, V16 upper) {
-    return hn::Or(code, hn::And(hn::ShiftRight<16 - kWidth>(upper),
-                                hn::Set(Words(), std::uint16_t{1} << (kWidth - 1))));
+    return hn::OrAnd(code, hn::ShiftRight<16 - kWidth>(upper),
+                     hn::Set(Words(), std::uint16_t{1} << (kWidth - 1)));
   }
 };
 
@@ -220,8 +220,8 @@ template <class Element>
 HWY_INLINE void encode_chunk(const Chunk& chunk, const Scale& scale, std::uint8_t* elements) {
   const VU32 even = Element::round(hn::Mul(chunk.even, scale.factor));
   const VU32 odd = Element::round(hn::Mul(chunk.odd, scale.factor));
-  const V16 rounded = hn::BitCast(
-      Words(), hn::Or(hn::ShiftLeft<16>(odd), hn::And(even, hn::Set(Doublewords(), 0x0000FFFF))));
+  const V16 rounded =
+      hn::OddEven(hn::BitCast(Words(), hn::ShiftLeft<16>(odd)), hn::BitCast(Words(), even));
   const V16 code = hn::Min(hn::Sub(rounded, hn::Set(Words(), Element::kOffset)),
                            hn::Set(Words(), Element::kLargest));
   const VU32 codes = hn::BitCast(Doublewords(), Element::with_sign(code, chunk.upper));
