@@ -45,7 +45,7 @@ void GatedSilu::plan_steps() {
     place(at += kVector,
           [this, i] { e_.emit(Op::V_ADD_VF, {factor_[i], factor_[i], one_, kAllLanes}); });
     place(at += kVector, [this, i] { e_.emit(Op::V_RECI_V, {factor_[i], factor_[i], kAllLanes}); });
-    place(at += kVector,
+    place(at + kVector,
           [this, i] { e_.emit(Op::V_MUL_VV, {gate_[i], gate_[i], factor_[i], kAllLanes}); });
   }
   for (auto& instructions : beside) {

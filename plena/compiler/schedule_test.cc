@@ -99,6 +99,30 @@ TEST(Schedule, PutsTheCounterBeforeAProductThatWaitsForTheTurnBefore) {
                           Op::C_LOOP_END, Op::M_MM_WO));
 }
 
+// Chains of ten exponentials, 70 cycles or more, are longer than the way of a sum to its store and
+// the load behind it, but not than that to the tile's arrival in Matrix SRAM, behind the block.
+TEST(Schedule, HurriesWhatLoadsATileThatWasJustStored) {
+  constexpr std::uint8_t kChains = 10;
+  constexpr int kLength = 10;
+  constexpr Gp kKey{kChains + 1};
+  const AddressRegister cache{1};
+  Emitter e;
+  for (std::uint8_t chain = 1; chain <= kChains; ++chain) {
+    e.set(Gp{chain}, std::uint64_t{chain} * 64);
+    for (int i = 0; i < kLength; ++i) {
+      e.emit(Op::V_EXP_V, {Gp{chain}, Gp{chain}, std::uint64_t{0}});
+    }
+  }
+  e.set(kKey, std::uint64_t{32} * 64);
+  e.emit(Op::V_ADD_VV, {kKey, kKey, kKey, std::uint64_t{0}});
+  e.emit(Op::H_STORE_V, {kKey, Gp{0}, cache, std::uint64_t{0}, std::uint64_t{1}});
+  e.emit(Op::H_PREFETCH_M, {Gp{0}, Gp{0}, cache, std::uint64_t{0}, std::uint64_t{1}});
+
+  const std::vector<Op> ops = ops_of(scheduled(std::move(e).take_listing().value()));
+  const auto sum = std::ranges::find(ops, Op::V_ADD_VV);
+  EXPECT_LT(std::count(ops.begin(), sum, Op::V_EXP_V), kChains);
+}
+
 void fill(Machine& machine, unsigned seed) {
   std::mt19937 random(seed);
   for (SparseMemory* memory : {&machine.hbm, &machine.vram, &machine.mram}) {
