@@ -88,6 +88,29 @@ TEST_P(RunningSoftmaxOf, DecodingGivesTheReferenceLogits) {
   }
 }
 
+TEST_P(RunningSoftmaxOf, SequencesSideBySideGiveTheReferenceLogits) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(shared_data() + "/models/tiny/" + GetParam()).value();
+  if (model.config.experts.count != 0)
+    GTEST_SKIP() << "experts of sequences need the moe extension";
+  const Reference reference = load_reference(GetParam());
+  const CompileOptions options{.settings = small_tiles(8),
+                               .context = 64,
+                               .block = 1,
+                               .sequences = 2,
+                               .running = RunningSoftmax::All};
+  auto session = Session::create(compile_or_fail(model, options)).value();
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const std::uint32_t id = reference.ids[i];
+    const auto logits = session.step_batch(Ids{id, id}, Ids{i, i}).value();
+    const std::size_t vocab = logits.size() / 2;
+    for (std::size_t sequence = 0; sequence < 2; ++sequence) {
+      const auto own = std::span(logits).subspan(sequence * vocab, vocab);
+      ASSERT_LT(largest_difference(own, reference.row(i)), kFp32Tolerance) << sequence << ' ' << i;
+    }
+  }
+}
+
 // Blocks take the scores of each tile twice and correct nothing: the logits of blocks whose scores
 // are all there at once, bit for bit, from whole tiles and from parts of one.
 TEST_P(RunningSoftmaxOf, BlocksGiveTheSameBits) {
