@@ -282,7 +282,8 @@ class Panel {
 // Rows that share the widened weights of a step.
 constexpr std::size_t kManyRows = 4;
 
-// All rows of the panel, kRows at a time, then one by one.
+// All rows of the panel, kRows at a time, then one by one. How many columns the shape has does not
+// matter here or below: it is handed on as it came, because a copy would wait for its parts.
 template <class Weights, class D, std::size_t kVectors, std::size_t kRows>
 HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weights::Element> from,
                               float* out, std::size_t out_stride) {
@@ -308,17 +309,18 @@ HWY_INLINE void rows_of_panel(const ProductShape& shape, Operands<typename Weigh
 // Columns that fill less than a pair of vectors: a vector at a time, then eight columns, then four
 // (M_MM and M_TMM of BLEN 4, two blocks or one), then one.
 template <class Weights, std::size_t kLanes>
-void narrow_panels(ProductShape shape, Operands<typename Weights::Element> from, float* out,
-                   std::size_t out_stride) {
-  while (shape.columns >= kLanes) {
+void narrow_panels(const ProductShape& shape, std::size_t columns,
+                   Operands<typename Weights::Element> from, float* out, std::size_t out_stride) {
+  while (columns >= kLanes) {
     rows_of_panel<Weights, Floats<kLanes>, 1, kLanes == 1 ? 1 : kManyRows>(shape, from, out,
                                                                            out_stride);
-    shape.columns -= kLanes;
+    columns -= kLanes;
     from.weights += kLanes;
     out += kLanes;
   }
   if constexpr (kLanes > 1) {
-    narrow_panels<Weights, kLanes == 4 ? 1 : kLanes / 2>(shape, from, out, out_stride);
+    if (columns == 0) return;
+    narrow_panels<Weights, kLanes == 4 ? 1 : kLanes / 2>(shape, columns, from, out, out_stride);
   }
 }
 
@@ -469,27 +471,27 @@ template <class Weights>
 void product(const ProductShape& shape, const float* a, std::size_t a_stride, const void* weights,
              std::size_t weight_stride, float* out, std::size_t out_stride) {
   constexpr std::size_t kLanes = hn::MaxLanes(AllFloats());
-  ProductShape left = shape;
+  std::size_t columns = shape.columns;  // that are left
   Operands<typename Weights::Element> from{
       a, a_stride, static_cast<const typename Weights::Element*>(weights), weight_stride};
-  const auto advance = [&](std::size_t columns) {
-    left.columns -= columns;
-    from.weights += columns;
-    out += columns;
+  const auto advance = [&](std::size_t done) {
+    columns -= done;
+    from.weights += done;
+    out += done;
   };
   if (FourByFour<Weights>::fits(shape)) {
     return FourByFour<Weights>::accumulate(shape, from, out, out_stride);
   }
   // A single row has registers for four vectors, four rows have them for two.
-  while (shape.rows < kManyRows && left.columns >= 4 * kLanes) {
-    rows_of_panel<Weights, AllFloats, 4, 1>(left, from, out, out_stride);
+  while (shape.rows < kManyRows && columns >= 4 * kLanes) {
+    rows_of_panel<Weights, AllFloats, 4, 1>(shape, from, out, out_stride);
     advance(4 * kLanes);
   }
-  while (left.columns >= 2 * kLanes) {
-    rows_of_panel<Weights, AllFloats, 2, kManyRows>(left, from, out, out_stride);
+  while (columns >= 2 * kLanes) {
+    rows_of_panel<Weights, AllFloats, 2, kManyRows>(shape, from, out, out_stride);
     advance(2 * kLanes);
   }
-  if (left.columns > 0) narrow_panels<Weights, kLanes>(left, from, out, out_stride);
+  if (columns > 0) narrow_panels<Weights, kLanes>(shape, columns, from, out, out_stride);
 }
 
 // 128 bits from each of `from`, from + apart, … as the blocks of a vector.

@@ -24,7 +24,8 @@ class SettledCopies {
     const WriteStamps* stamps = mram.stamps();
     const Copy& copy = copies_[place];
     return stamps != nullptr && stamps->identity() == copy.mram &&
-           stamps->written(place * bytes, bytes, copy.made_at).empty();
+           (!stamps->perhaps_written(place * bytes, bytes, copy.made_at) ||
+            stamps->written(place * bytes, bytes, copy.made_at).empty());
   }
   /// The copy was made just now.
   void made(const SparseMemory& mram, std::uint64_t place, std::uint64_t version) {
