@@ -73,11 +73,14 @@ Activations load_activations(Execution& x, std::uint64_t address, std::uint64_t 
     return {reinterpret_cast<const float*>(x.vram(address)), x.program.vlen};
   }
   const std::size_t mlen = x.program.mlen;
+  const std::uint8_t* from = x.vram(address);  // what was noted is in the array and there now
+  if (x.activation_rows.hold(address, rows)) return {x.activations.data(), mlen};
   if (x.activations.size() < rows * mlen) x.activations.resize(rows * mlen);
+  const std::size_t pitch = x.program.vlen * x.program.vector_bytes;
   for (std::uint64_t r = 0; r < rows; ++r) {
-    x.program.vector->to_f32(x.vram(address + r * x.program.vlen), x.activations.data() + r * mlen,
-                             mlen);
+    x.program.vector->to_f32(from + r * pitch, x.activations.data() + r * mlen, mlen);
   }
+  if (x.reuses) x.activation_rows.loaded(address, rows, (rows - 1) * x.program.vlen + mlen);
   return {x.activations.data(), mlen};
 }
 
@@ -158,6 +161,26 @@ std::vector<float>& head_accumulators(Execution& x) {
 void write_out_row(Execution& x, std::uint64_t address, float* accumulators, std::size_t n) {
   x.program.vector->from_f32(accumulators, x.writable_vram(address, n), n);
   std::fill_n(accumulators, n, 0.0F);
+}
+
+// The same for BLEN rows, `pitch` elements apart. Small blocks are rounded as a whole.
+void write_out_block(Execution& x, std::uint64_t address, std::uint64_t pitch) {
+  const auto& p = x.program;
+  float* block = x.machine.array.block.data();
+  const std::size_t sums = std::size_t{p.blen} * p.blen;
+  if (sums > p.vlen) {
+    for (std::uint64_t r = 0; r < p.blen; ++r)
+      write_out_row(x, address + r * pitch, block + r * p.blen, p.blen);
+    return;
+  }
+  if (x.deferred.any()) x.deferred.finish();  // it may be what fills the block
+  const std::size_t row_bytes = p.blen * p.vector_bytes;
+  p.vector->from_f32(block, x.row_bytes.data(), sums);
+  for (std::uint64_t r = 0; r < p.blen; ++r) {
+    std::memcpy(x.writable_vram(address + r * pitch, p.blen), x.row_bytes.data() + r * row_bytes,
+                row_bytes);
+  }
+  std::fill_n(block, sums, 0.0F);
 }
 
 // gp + imm and gp + gp do not wrap (semantics 6.14).
@@ -280,7 +303,7 @@ bool block_write_out(Execution& x, const Prepared& i) {
   const std::uint64_t stride = i.rs1 == 0 ? 1 : x.gp(i.rs1);
   const std::uint64_t last = (p.blen - 1) * stride * p.vlen + p.blen;
   if (x.deferred.write_goes_on(address, stride)) {
-    x.sweeps.before_write(address, last);
+    x.before_vram_write(address, last);
     x.machine.array.shape = ArrayShape::Clear;
     return true;
   }
@@ -298,14 +321,11 @@ bool block_write_out(Execution& x, const Prepared& i) {
   require_shape(x, ArrayShape::Block);
   if (x.faulted) return false;
   if (x.deferred.any() && x.deferred.write_out_block(address, stride)) {
-    x.sweeps.before_write(address, last);
+    x.before_vram_write(address, last);
     x.machine.array.shape = ArrayShape::Clear;
     return true;
   }
-  for (std::uint64_t r = 0; r < p.blen; ++r) {
-    write_out_row(x, address + r * stride * p.vlen, x.machine.array.block.data() + r * p.blen,
-                  p.blen);
-  }
+  write_out_block(x, address, stride * p.vlen);
   x.machine.array.shape = ArrayShape::Clear;
   return true;
 }
@@ -380,7 +400,7 @@ bool row_write_out(Execution& x, const Prepared& i) {
   require_shape(x, ArrayShape::Row);
   if (x.faulted) return false;
   if (x.deferred.any() && x.deferred.write_out_row(address)) {
-    x.sweeps.before_write(address, x.program.mlen);
+    x.before_vram_write(address, x.program.mlen);
     x.machine.array.shape = ArrayShape::Clear;
     return true;
   }

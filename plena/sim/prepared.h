@@ -105,6 +105,28 @@ class PreparedProgram {
   std::vector<RsDecoder> rs_decoders;
 };
 
+/// Rows of Vector SRAM that were widened to f32 and not written since: products of an input with
+/// one tile after the other widen it once.
+class LoadedRows {
+ public:
+  [[nodiscard]] bool hold(std::uint64_t address, std::uint64_t rows) const {
+    return rows_ == rows && begin_ == address;
+  }
+  /// `rows` rows that take up `count` elements from `address` on, with what lies between them.
+  void loaded(std::uint64_t address, std::uint64_t rows, std::uint64_t count) {
+    begin_ = address;
+    end_ = address + count;
+    rows_ = rows;
+  }
+  void before_write(std::uint64_t element, std::uint64_t count) {
+    if (element < end_ && element + count > begin_) rows_ = 0;
+  }
+
+ private:
+  std::uint64_t begin_ = 0, end_ = 0;
+  std::uint64_t rows_ = 0;  // 0: none
+};
+
 /// One run: the machine, its program, and scratch space that is reused by every instruction.
 struct Execution {
   Execution(Machine& m, const PreparedProgram& p, const RunOptions& options);
@@ -124,6 +146,7 @@ struct Execution {
   TileCache* tile_cache = nullptr;  // null: every prefetch decodes into Matrix SRAM
   ShownTiles shown;                 // what Matrix SRAM holds without a copy
   bool streams = false;             // products may be taken from HBM's bytes
+  bool reuses = false;              // rows may be used as they were widened before
   bool sweeps_ahead = false;        // column blocks may be computed before they are asked for
   ColumnSweeps sweeps;
   TurnedTiles turned;
@@ -135,6 +158,7 @@ struct Execution {
   Trap fault;  // valid when faulted
 
   std::vector<float> activations;       // rows of V as f32
+  LoadedRows activation_rows;           // which, where they may be used again
   std::vector<std::uint8_t> row_bytes;  // one row of any format, for results and transfers
   std::vector<std::uint8_t> scales;     // scale bytes of one row
   std::vector<float> row_values;        // one row as f32 (dialect plena-rs)
@@ -156,9 +180,14 @@ struct Execution {
     if (deferred.any()) deferred.finish();
     return machine.vram.data() + element * program.vector_bytes;
   }
+  /// Elements are about to be written, now or when a product that was noted is computed.
+  void before_vram_write(std::uint64_t element, std::uint64_t count) {
+    sweeps.before_write(element, count);
+    activation_rows.before_write(element, count);
+  }
   std::uint8_t* writable_vram(std::uint64_t element, std::uint64_t count) {
     if (deferred.any()) deferred.finish();
-    sweeps.before_write(element, count);
+    before_vram_write(element, count);
     deferred.before_write(element, count);
     return machine.vram.writable(element * program.vector_bytes, count * program.vector_bytes);
   }
