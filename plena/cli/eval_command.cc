@@ -26,9 +26,10 @@ struct EvalOptions {
   SlidingWindow window;
   // Formats to compare; empty: the settings' own.
   std::vector<std::string> weights, kv, scales, rotate;
+  std::vector<std::uint32_t> blocks;  // of weights that name none
 
   [[nodiscard]] bool compares() const {
-    return !weights.empty() || !kv.empty() || !scales.empty() || !rotate.empty();
+    return !weights.empty() || !blocks.empty() || !kv.empty() || !scales.empty() || !rotate.empty();
   }
 };
 
@@ -47,12 +48,41 @@ std::vector<std::string> or_default(const std::vector<std::string>& values) {
   return values.empty() ? std::vector<std::string>{""} : values;
 }
 
+// The types of weights, those with scales in each of the block sizes unless they name their own.
+Result<std::vector<std::string>> weights_of(const EvalOptions& options, const Context& context) {
+  if (options.blocks.empty()) return or_default(options.weights);
+  std::vector<std::string> all;
+  const auto add_blocks = [&](DataType type) {
+    for (const std::uint32_t block : options.blocks) {
+      all.push_back(DataType::mx(type.element, block).name());
+    }
+  };
+  std::vector<std::string> names = options.weights;
+  if (names.empty()) {
+    auto settings = resolve_settings(options.model.machine, context);
+    if (!settings) return forward_error(settings);
+    names.push_back(settings->hbm_m_weight_type.name());
+  }
+  for (const std::string& name : names) {
+    auto type = DataType::parse(name);
+    if (!type) return forward_error(type);
+    // The settings' own block is one of many here.
+    const bool names_block = !options.weights.empty() && name.find(':') != std::string::npos;
+    if (type->is_mx() && !names_block) {
+      add_blocks(*type);
+    } else {
+      all.push_back(name);
+    }
+  }
+  return all;
+}
+
 // Every combination, the rotations changing fastest. A plain type has no scales to choose or to
 // rotate for: the first rule stands for all.
-std::vector<Format> formats_of(const EvalOptions& options) {
+std::vector<Format> formats_of(const EvalOptions& options, const std::vector<std::string>& types) {
   std::vector<Format> formats;
   for (const auto& kv : or_default(options.kv)) {
-    for (const auto& weights : or_default(options.weights)) {
+    for (const auto& weights : types) {
       const auto type = DataType::parse(weights);
       const bool plain = !weights.empty() && type && !type->is_mx();
       for (const auto& scales : or_default(options.scales)) {
@@ -110,7 +140,9 @@ std::vector<Ids> encode_documents(std::string_view text, const Tokenizer& tokeni
 
 Result<Row> evaluate(const EvalOptions& options, const Format& format, std::string_view text,
                      const Context& context) {
-  const auto image = open_model(with_format(options.model, format), context);
+  ModelOptions model = with_format(options.model, format);
+  model.all_logits = true;
+  const auto image = open_model(model, context);
   if (!image) return tl::unexpected(image.error());
   const auto tokenizer = open_tokenizer(*image);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
@@ -125,8 +157,9 @@ Result<Row> evaluate(const EvalOptions& options, const Format& format, std::stri
           image->turned,
           {}};
   Progress progress(context, row.format.weights,
-                    count_steps(documents, options.window, image->manifest.context));
-  auto report = score(*session, documents, options.window, [&] { progress.step(); });
+                    count_tokens(documents, options.window, image->manifest.context));
+  auto report = score(*session, documents, options.window,
+                      [&](std::uint64_t tokens) { progress.step(tokens); });
   if (!report) return forward_error(report);
   if (report->scored == 0) {
     return fail_with_hint(ErrorCode::Format, fmt::format("{} has nothing to score", options.text),
@@ -202,8 +235,10 @@ Result<int> evaluate_formats(const EvalOptions& options, const Context& context)
   if (auto checked = check_formats(options); !checked) return tl::unexpected(checked.error());
   const auto text = read_text(options.text);
   if (!text) return tl::unexpected(text.error());
+  const auto types = weights_of(options, context);
+  if (!types) return tl::unexpected(types.error());
   std::vector<Row> rows;
-  for (const Format& format : formats_of(options)) {
+  for (const Format& format : formats_of(options, *types)) {
     auto row = evaluate(options, format, *text, context);
     if (!row) return forward_error(row);
     rows.push_back(*std::move(row));
@@ -217,7 +252,7 @@ Result<int> evaluate_formats(const EvalOptions& options, const Context& context)
   print_table(rows, !options.rotate.empty());
   const PerplexityReport& report = rows.back().report;
   if (!context.quiet) {
-    fmt::print(stderr, "{} documents, {} tokens scored, {} runs a format, {:.0f} tokens/s\n",
+    fmt::print(stderr, "{} documents, {} tokens scored, {} fed a format, {:.0f} tokens/s\n",
                report.documents, report.scored, report.steps, report.tokens_per_second());
   }
   return 0;
@@ -247,6 +282,12 @@ void add_eval_command(CLI::App& app, Context& context) {
                    "Compare these types of weights: bf16,mxfp8_e4m3,mxint8:block32,…")
       ->delimiter(',')
       ->type_name("TYPES");
+  command
+      ->add_option("--block-sizes", options->blocks,
+                   "Compare these blocks of weights with scales: 8,16,32,…")
+      ->check(CLI::Range(1U, UINT32_MAX))
+      ->delimiter(',')
+      ->type_name("SIZES");
   command->add_option("--kv", options->kv, "Compare these types of the KV cache")
       ->delimiter(',')
       ->type_name("TYPES");

@@ -52,6 +52,30 @@ TEST_F(EvalCommand, ComparesEveryCombinationOfFormats) {
   EXPECT_THAT(run.err, HasSubstr("2 documents"));
 }
 
+TEST_F(EvalCommand, ComparesBlockSizesOfTypesWithScales) {
+  const auto run = eval({"--weights", "bf16,mxint4,mxint8:block64", "--block-sizes", "16,32"});
+
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\nbf16            mxfp8_e4m3  -  "));
+  EXPECT_THAT(run.out, HasSubstr("\nmxint4:block16  mxfp8_e4m3  floor  "));
+  EXPECT_THAT(run.out, HasSubstr("\nmxint4:block32  mxfp8_e4m3  floor  "));
+  EXPECT_THAT(run.out, HasSubstr("\nmxint8:block64  mxfp8_e4m3  floor  "));
+  EXPECT_EQ(std::ranges::count(run.out, '\n'), 5);
+}
+
+TEST_F(EvalCommand, ScoresInBlocksAsTokenByTokenButForRounding) {
+  const auto perplexity = [this](std::vector<std::string> arguments) {
+    const auto run = eval(std::move(arguments));
+    return nlohmann::json::parse(run.out).at("formats").at(0).at("perplexity").get<double>();
+  };
+
+  const double blocks = perplexity({"--json"});
+  const double tokens = perplexity({"--json", "--block", "1"});
+
+  EXPECT_NE(blocks, tokens);
+  EXPECT_NEAR(blocks / tokens, 1, 0.05);
+}
+
 TEST_F(EvalCommand, SaysWhatRotationsTurned) {
   const auto run = eval({"--weights", "bf16,mxint4", "--rotate", "off,all"});
 

@@ -19,6 +19,7 @@ struct ModelOptions {
   MachineOptions machine;
   std::uint32_t positions = 0;  // of the context to compile for; 0: all the model has
   std::uint32_t block = 0;      // tokens of a prompt taken at once, at most; 0: MLEN
+  bool all_logits = false;      // of a block's tokens, not of the last one alone
   std::uint32_t sequences = 1;  // decoded side by side
   std::uint32_t layers = 0;     // the first so many of the model's; 0: all
   bool keep_order = false;      // of instructions, as the kernels emit them

@@ -16,8 +16,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  /// One more of the steps is done.
-  void step() { show(done_ + 1, steps_); }
+  /// So many more of the steps are done.
+  void step(std::uint64_t count = 1) { show(done_ + count, steps_); }
   /// `done` of `all` are.
   void show(std::uint64_t done, std::uint64_t all);
 

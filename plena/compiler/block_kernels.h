@@ -33,7 +33,7 @@ struct BlockContext : KernelContext {
   }
 };
 
-/// The whole entry but, where the model is causal, its ending: the logits of one token, which
+/// The whole entry but, unless all logits are wanted, its ending: the logits of one token, which
 /// `emit_ending` computes as for decoding.
 void emit_block(const KernelContext& one_token, const BlockPlan& block,
                 const std::function<void()>& emit_ending);

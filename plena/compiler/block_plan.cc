@@ -12,12 +12,12 @@ constexpr std::uint64_t whole_multiple(std::uint64_t value, std::uint64_t multip
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// When the rows of a block are in use: in the entry of prompts, whose ending decoding computes, or
-// all through that of sequences.
+// When the rows of a block are in use: in the entry of prompts, whose ending decoding computes
+// where one token's logits are wanted, or all through that of sequences.
 class BlockLives {
  public:
-  BlockLives(const MemoryPlan& plan, const TiledGraph& tiled, BlockUse use)
-      : plan_(plan), tiled_(tiled), prompt_(use == BlockUse::Prompt) {}
+  BlockLives(const MemoryPlan& plan, const PlanInput& input, BlockUse use)
+      : plan_(plan), own_ending_(input.all_logits), prompt_(use == BlockUse::Prompt) {}
 
   [[nodiscard]] Life of_value(ValueId id) const {
     return prompt_ ? chosen([life = plan_.step_order.of_value(ProgramEntry::Prompt, id)](
@@ -48,15 +48,14 @@ class BlockLives {
   template <class Chosen>
   [[nodiscard]] Life chosen(Chosen&& is_chosen) const {
     std::size_t step = 0;
-    const bool own_ending = !tiled_.causal();
     return plan_.widened(plan_.step_order.where([&](const Step& s) {
-      const bool own = s.stage != Step::Stage::Ending || own_ending;
+      const bool own = s.stage != Step::Stage::Ending || own_ending_;
       return is_chosen(step++, s) && s.entry == ProgramEntry::Prompt && own;
     }));
   }
 
   const MemoryPlan& plan_;
-  const TiledGraph& tiled_;
+  bool own_ending_;
   bool prompt_;
 };
 
@@ -71,14 +70,15 @@ Block place_behind_lead(MemoryPlan& plan, const std::string& name, std::uint64_t
 
 void place_values(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
                   MemoryPlan& plan, std::uint64_t slack, BlockUse use) {
-  const BlockLives lives(plan, tiled, use);
+  const BlockLives lives(plan, input, use);
   block.query_rows = block.packing.empty() ? tiled.heads.query_rows() : block.packing.rows;
   for (ValueId id = 0; id < tiled.graph->values.size(); ++id) {
     const Value& value = tiled.graph->values[id];
     std::uint64_t rows = rows_at_once(tiled, input, id);
     if (value.layout == Layout::Qkv) rows = block.query_rows + 2 * tiled.heads.key_rows();
-    // Of a prompt one token's logits are wanted, which are left to decoding.
-    const bool one_token = id == tiled.graph->logits && tiled.causal() && use == BlockUse::Prompt;
+    // One token's logits are left to decoding.
+    const bool one_token =
+        id == tiled.graph->logits && !input.all_logits && use == BlockUse::Prompt;
     // Lanes that nobody writes are 0 as long as nobody else has them.
     const bool partly = has_lanes_of_nobody(tiled, value) ||
                         (value.layout == Layout::Qkv && !block.packing.empty());
@@ -110,11 +110,11 @@ void place_maxima(BlockPlan& block, MemoryPlan& plan, const Life& attention) {
   block.maxima = {"maxima", all.first + kScoresAbreast, block.score_rows};
 }
 
-void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& settings,
-                  MemoryPlan& plan) {
+void place_scores(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
+                  const Settings& settings, MemoryPlan& plan) {
   const HeadLayout& heads = tiled.heads;
   const bool packed = !block.packing.empty();
-  const Life attention = BlockLives(plan, tiled, BlockUse::Prompt).during<AttentionOp>();
+  const Life attention = BlockLives(plan, input, BlockUse::Prompt).during<AttentionOp>();
   block.rows_per_head = packed ? settings.mlen : block.tokens;
   block.score_rows = whole_multiple(heads.heads_per_tile() * block.rows_per_head, kScoresAbreast);
   // M_BMM_WO writes the rows of slots without a head as well.
@@ -137,7 +137,7 @@ void place_scores(BlockPlan& block, const TiledGraph& tiled, const Settings& set
 
 void place_stages(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
                   MemoryPlan& plan, BlockUse use) {
-  const BlockLives lives(plan, tiled, use);
+  const BlockLives lives(plan, input, use);
   const std::uint64_t tokens = block.tokens;
   const std::uint64_t hidden = tokens * tiled.hidden_tiles;
   const Life feed_forward = lives.during<FeedForwardOp>();
@@ -161,14 +161,14 @@ void place_stages(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
 
 void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& input,
                 const Settings& settings, MemoryPlan& plan, BlockUse use) {
-  const BlockLives lives(plan, tiled, use);
+  const BlockLives lives(plan, input, use);
   const std::uint64_t tokens = block.tokens;
   const std::uint64_t slack =
       std::max(settings.hbm_v_prefetch_amount, settings.hbm_v_writeback_amount) - 1;
   place_values(block, tiled, input, plan, slack, use);
   place_stages(block, tiled, input, plan, use);
   if (use == BlockUse::Sequences) return;
-  place_scores(block, tiled, settings, plan);
+  place_scores(block, tiled, input, settings, plan);
   block.mask = plan.vram.place("causal mask of a block", tokens + slack, lives.all());
   block.first_lane = plan.vram.place("first lane", 1 + slack, lives.all());
   for (const std::uint32_t window : tiled.windows) {
@@ -187,14 +187,14 @@ void place_rows(BlockPlan& block, const TiledGraph& tiled, const PlanInput& inpu
 // Among the tiles of the plan, for MemoryPlan::check(): those of a block are in use in its own
 // entry alone; sequences have all but the permutation of RoPE, which comes first, while none of
 // them is taken by itself.
-void list_tiles(const BlockPlan& block, const TiledGraph& tiled, MemoryPlan& plan, BlockUse use) {
+void list_tiles(const BlockPlan& block, MemoryPlan& plan, BlockUse use) {
   const bool prompt = use == BlockUse::Prompt;
   for (const Block& tiles : block.mram.blocks()) {
     const bool always = &tiles == &block.mram.blocks().front();
     const Life life = plan.step_order.where([&](const Step& step) {
       if (!prompt) return step.entry == ProgramEntry::Sequences && (always || !is_positioned(step));
       return step.entry == ProgramEntry::Prompt &&
-             (step.stage != Step::Stage::Ending || !tiled.causal());
+             (step.stage != Step::Stage::Ending || block.all_logits);
     });
     plan.mram.place_at(tiles.name + (prompt ? ", blocks" : ", sequences"), tiles.first, tiles.count,
                        life);
@@ -225,7 +225,7 @@ Status place_block_tiles(BlockPlan& block, const TiledGraph& tiled, const Settin
     if (block.value_slot < 2) block.slots = 1;
   }
   if (auto fits = block.mram.status(); !fits) return fits;
-  list_tiles(block, tiled, plan, use);
+  list_tiles(block, plan, use);
   return {};
 }
 
@@ -259,6 +259,7 @@ Result<BlockPlan> plan_block(const TiledGraph& tiled, const PlanInput& input,
                              BlockUse use) {
   BlockPlan block;
   block.tokens = tokens;
+  block.all_logits = input.all_logits || use == BlockUse::Sequences;
   block.tile_by_tile = use == BlockUse::Prompt && input.running != RunningSoftmax::None;
   if (auto fits = place_block_tiles(block, tiled, settings, plan, use); !fits) {
     return forward_error(fits);

@@ -33,6 +33,7 @@ struct BlockPlan {
   static constexpr std::uint64_t kLeadRows = kRowsAbreast;
 
   std::uint32_t tokens = 1;  // of a block; 1: the program has no entry for blocks
+  bool all_logits = false;   // of its tokens; else decoding's ending computes those of one
   QueryPacking packing;
 
   // Vector SRAM, in rows.

@@ -68,7 +68,7 @@ void emit_block(const KernelContext& one_token, const BlockPlan& block,
     emit_block_operators(context, kind);
     advance_layer(context);
   });
-  if (context.tiled.causal()) {
+  if (!block.all_logits) {
     emit_block_pick_token(context, graph.residual);
     return emit_ending();
   }

@@ -206,8 +206,12 @@ Manifest make_manifest(const TiledGraph& tiled, const MemoryPlan& plan, const Bl
     manifest.block = {.tokens = block.tokens,
                       .entry = block_entry,
                       .last_token_address = entry(plan.last_token),
-                      .logits_stride = manifest.causal ? 0 : block.tokens * vlen};
-    if (!manifest.causal) manifest.logits_address = block.values[tiled.graph->logits].first * vlen;
+                      .logits_address = manifest.logits_address};
+    if (block.all_logits) {
+      manifest.block->logits_address = block.values[tiled.graph->logits].first * vlen;
+      manifest.block->logits_stride = block.tokens * vlen;
+    }
+    if (!manifest.causal) manifest.logits_address = manifest.block->logits_address;
   }
   return manifest;
 }
@@ -387,6 +391,7 @@ Result<Image> compile(const Graph& graph, const CompileOptions& options) {
   if (!tiled) return forward_error(tiled);
   auto shapes = measure_tables(*tiled, settings);
   if (!shapes) return forward_error(shapes);
+  shapes->all_logits = options.all_logits || !tiled->causal();
   shapes->sequences = options.sequences;
   shapes->window_elements = options.window_elements;
   shapes->hbm_start = options.hbm_start;

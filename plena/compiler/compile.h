@@ -30,6 +30,7 @@ struct CompileOptions {
   std::uint32_t sequences = 1;          // to be decoded side by side
   ScaleRule scales = ScaleRule::Floor;  // of weights and embedding, where they are of an Mx type
   TurnRule rotate = TurnRule::Off;      // of a model's vectors, for the sake of those scales
+  bool all_logits = false;              // of a block's tokens, not of the last one alone
   std::uint32_t logits_at_once = 0;     // in Vector SRAM, at most; 0: as many as it holds
   bool share_rows = false;              // of Vector SRAM by buffers, even where all of them fit
   RunningSoftmax running = RunningSoftmax::None;  // at least there, even where all scores fit

@@ -49,7 +49,8 @@ Status check_block(const Image& image) {
                     block.last_token_address < settings.int_sram_depth &&
                     inside(manifest.token_address, block.tokens, settings.int_sram_depth) &&
                     block.logits_stride <= vram / tiles &&
-                    inside(manifest.logits_address, tiles * block.logits_stride, vram) &&
+                    inside(block.logits_address, tiles * block.logits_stride, vram) &&
+                    inside(block.logits_address, manifest.logits_at_once(), vram) &&
                     (block.logits_stride == 0 ||
                      block.logits_stride >= std::uint64_t{block.tokens} * settings.mlen);
   if (fits) return {};

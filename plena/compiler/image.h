@@ -69,9 +69,12 @@ struct BlockEntry {
   std::uint32_t tokens = 0;              // of a block
   std::uint32_t entry = 0;               // pc
   std::uint32_t last_token_address = 0;  // entry of INT_MEM: index of the token whose logits come
+  std::uint64_t logits_address = 0;      // element of Vector SRAM
   // Where the logits of all tokens come, MLEN of each token after the other: elements from these to
   // the next MLEN. 0: those of one token come.
   std::uint64_t logits_stride = 0;
+
+  [[nodiscard]] bool has_all_logits() const { return logits_stride != 0; }
 };
 
 /// A third entry: it decodes a token of each of several sequences, which have positions of their

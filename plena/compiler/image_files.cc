@@ -99,6 +99,7 @@ Json manifest_json(const Image& image, const Offsets& offsets) {
     json["block"] = {{"tokens", m.block->tokens},
                      {"entry", m.block->entry},
                      {"last_token", {{"int_mem", m.block->last_token_address}}},
+                     {"logits", {{"vram", m.block->logits_address}}},
                      {"logits_stride", m.block->logits_stride}};
   }
   if (m.batch) {
@@ -161,8 +162,11 @@ Manifest parse_manifest(const Json& json) {
     const Json& block = json.at("block");
     m.block = {unsigned_field<std::uint32_t>(block, "tokens"),
                unsigned_field<std::uint32_t>(block, "entry"),
-               unsigned_field<std::uint32_t>(block.at("last_token"), "int_mem"),
+               unsigned_field<std::uint32_t>(block.at("last_token"), "int_mem"), m.logits_address,
                unsigned_field<std::uint64_t>(block, "logits_stride")};
+    if (block.contains("logits")) {
+      m.block->logits_address = unsigned_field<std::uint64_t>(block.at("logits"), "vram");
+    }
   }
   if (json.contains("batch")) {
     const Json& batch = json.at("batch");

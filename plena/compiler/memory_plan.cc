@@ -379,9 +379,9 @@ void place_fetched_rows(MemoryPlan& plan, const TiledGraph& tiled, const PlanInp
 // but for attention.
 class TileLives {
  public:
-  TileLives(const MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input)
+  TileLives(const MemoryPlan& plan, const PlanInput& input)
       : step_order_(plan.step_order),
-        ends_prompts_(tiled.causal()),
+        ends_prompts_(!input.all_logits),
         sequences_(input.sequences > 1) {}
 
   [[nodiscard]] Life of_weights(bool during_attention) const {
@@ -421,7 +421,7 @@ class TileLives {
 void place_tiles(MemoryPlan& plan, const TiledGraph& tiled, const PlanInput& input,
                  const Settings& settings) {
   constexpr std::uint64_t kLeastUseful = 8;  // transfers that may be under way
-  const TileLives lives(plan, tiled, input);
+  const TileLives lives(plan, input);
   BlockAllocator& mram = plan.mram;
   const auto room = [&] { return mram.capacity() - std::min(mram.used(), mram.capacity()); };
   const std::uint64_t slack = settings.hbm_m_prefetch_amount / settings.mlen - 1;

@@ -100,6 +100,7 @@ struct PlanInput {
   TableShape vectors;    // biases and gains: [layers and the ending]
   TableShape expert_vectors;     // [layers * experts]
   std::uint32_t tokens = 1;      // of a block of prefill; 1: decoding only
+  bool all_logits = false;       // of a block's tokens; else decoding ends the block for one
   std::uint32_t sequences = 1;   // that have positions of their own in the cache
   std::uint64_t logit_rows = 0;  // of a piece of the logits (logit_pieces.h); 0: they come at once
   // Blocks may share room within an entry, too, and not only with those of other entries. It is for

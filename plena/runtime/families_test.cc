@@ -188,6 +188,23 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Blocks,
                                            "gemma3", "gpt-oss"),
                          test_name);
 
+TEST_P(Blocks, GiveTheLogitsOfAllTheirTokensWhereTheyAreWanted) {
+  PLENA_NEEDS_SHARED();
+  const auto model = open_model(folder_of(GetParam())).value();
+  const auto reference = load_reference(folder_of(GetParam()));
+  const Ids ids = reference.all();
+  const std::size_t vocab = reference.logits.size() / ids.size();
+  const auto image =
+      compile(model, {.settings = settings_of(testing::kPlainFp32), .all_logits = true}).value();
+  auto session = Session::create(image).value();
+  const auto block = session.run_block(std::span(ids).first(13), 0);
+  ASSERT_TRUE(block) << block.error().render();
+  ASSERT_EQ(block->size(), 13 * vocab);
+  EXPECT_LT(largest_difference(*block, reference.logits, 0), kFp32Tolerance);
+  const auto next = session.step(ids[13], 13).value();
+  EXPECT_LT(largest_difference(next, reference.logits, 13 * vocab), kFp32Tolerance);
+}
+
 // Six tiles: weights come a tile at a time into either slot, K and V are fetched again for each
 // token.
 TEST_P(Blocks, WorkInLittleMatrixSram) {

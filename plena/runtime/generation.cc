@@ -62,7 +62,7 @@ class Stepper {
     if (!logits) return tl::unexpected(logits.error());
     ++runs_;
     ids_.insert(ids_.end(), ids.begin(), ids.end());
-    logits_ = *logits;
+    logits_ = session_.manifest().causal ? logits->last(session_.manifest().vocab) : *logits;
     for (std::size_t i = 0; hooks_.step && i < ids.size(); ++i) {
       hooks_.step(ids[i], i + 1 == ids.size() ? logits_ : std::span<const float>());
     }

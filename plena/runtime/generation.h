@@ -68,7 +68,7 @@ Result<BatchGeneration> generate_batch(
 
 /// What feeding known tokens came to, and how well the machine foretold them.
 struct FeedReport {
-  std::uint64_t steps = 0;             // runs of the machine
+  std::uint64_t steps = 0;             // tokens the machine was fed
   std::uint64_t scored = 0;            // ids that had logits before them
   std::uint64_t top1_hits = 0;         // of those, how many were the likeliest
   double negative_log_likelihood = 0;  // sum over the scored ids, natural logarithm

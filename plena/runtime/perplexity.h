@@ -23,15 +23,17 @@ struct PerplexityReport : FeedReport {
   std::uint64_t documents = 0;
 };
 
-/// Steps a run over documents of these lengths takes; for progress.
-std::uint64_t count_steps(std::span<const std::vector<std::uint32_t>> documents,
-                          SlidingWindow window, std::uint32_t context);
+/// Tokens that a run over these documents feeds to the machine; for progress.
+std::uint64_t count_tokens(std::span<const std::vector<std::uint32_t>> documents,
+                           SlidingWindow window, std::uint32_t context);
 
-/// Scores documents, each on its own and with the BOS it starts with. `step` is called after every
-/// run of the machine. Errors: a window that does not fit the context, a stride longer than the
-/// window, an id outside the vocabulary, a trap, an interrupt.
+/// Scores documents, each on its own and with the BOS it starts with. A window is a prompt where
+/// the image has all logits of a block, else one token after the other. `fed` is called after every
+/// run of the machine, with the tokens it took. Errors: a window that does not fit the context, a
+/// stride longer than the window, an id outside the vocabulary, a trap, an interrupt.
 Result<PerplexityReport> score(Session& session,
                                std::span<const std::vector<std::uint32_t>> documents,
-                               SlidingWindow window = {}, const std::function<void()>& step = {});
+                               SlidingWindow window = {},
+                               const std::function<void(std::uint64_t tokens)>& fed = {});
 
 }  // namespace plena

@@ -55,7 +55,9 @@ TEST(Perplexity, LaterWindowsRestartAtPositionZeroAndScoreWhatIsNew) {
   std::uint64_t steps = 0;
 
   const auto report =
-      score(session, documents, {.length = 3, .stride = 1}, [&] { ++steps; }).value();
+      score(session, documents, {.length = 3, .stride = 1}, [&](std::uint64_t tokens) {
+        steps += tokens;
+      }).value();
 
   // Tokens 0-2: 1 -> 3 at 0, 3 -> 0 at 1. Tokens 1-3: only 0 -> 3, at 1. Tokens 2-4: 3 -> 0, at 1.
   EXPECT_NEAR(
@@ -65,7 +67,7 @@ TEST(Perplexity, LaterWindowsRestartAtPositionZeroAndScoreWhatIsNew) {
   EXPECT_EQ(report.scored, 4U);
   EXPECT_EQ(report.steps, 6U);
   EXPECT_EQ(steps, 6U);
-  EXPECT_EQ(count_steps(documents, {.length = 3, .stride = 1}, 6), 6U);
+  EXPECT_EQ(count_tokens(documents, {.length = 3, .stride = 1}, 6), 6U);
 }
 
 TEST(Perplexity, DocumentsAreScoredOnTheirOwn) {
@@ -102,18 +104,23 @@ TEST(Perplexity, InFp32ItIsThatOfAPublicLibrary) {
                        .get<std::vector<Ids>>();
   const auto reference = nlohmann::json::parse(read_text(folder + "reference.json").value())
                              .at("/texts/tinystories-5.txt/sliding/documents"_json_pointer);
-  CompileOptions options;
-  options.settings = testing::settings_of(testing::kPlainFp32);
   const auto model =
       open_llama2c(std::string(PLENA_SOURCE_DIR) + "/models/stories260K/stories260K.bin").value();
-  auto session = Session::create(compile(describe(model), options).value()).value();
-
-  for (const std::size_t document : {1, 2}) {
-    const auto report =
-        score(session, std::span(ids).subspan(document, 1), {.length = 256, .stride = 128}).value();
-    const auto& expected = reference.at(document);
-    EXPECT_EQ(report.scored, expected.at("scored").get<std::uint64_t>());
-    EXPECT_NEAR(report.negative_log_likelihood, expected.at("nll_sum").get<double>(), 2e-3);
+  for (const bool blocks : {false, true}) {
+    CompileOptions options;
+    options.settings = testing::settings_of(testing::kPlainFp32);
+    options.all_logits = blocks;
+    auto session = Session::create(compile(describe(model), options).value()).value();
+    for (const std::size_t document : {1, 2}) {
+      std::uint64_t runs = 0;
+      const auto report = score(session, std::span(ids).subspan(document, 1),
+                                {.length = 256, .stride = 128}, [&](std::uint64_t) { ++runs; })
+                              .value();
+      const auto& expected = reference.at(document);
+      EXPECT_EQ(report.scored, expected.at("scored").get<std::uint64_t>());
+      EXPECT_NEAR(report.negative_log_likelihood, expected.at("nll_sum").get<double>(), 2e-3);
+      EXPECT_EQ(runs < report.steps, blocks);
+    }
   }
 }
 

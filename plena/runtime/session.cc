@@ -68,8 +68,8 @@ Result<std::span<const float>> Session::run_block(std::span<const std::uint32_t>
   }
   machine_.int_mem[manifest_.block->last_token_address] = count - 1;
   LogitsPlace logits = one_token();
-  if (!manifest_.causal) {
-    logits = {manifest_.logits_address, manifest_.block->logits_stride, count};
+  if (manifest_.block->has_all_logits()) {
+    logits = {manifest_.block->logits_address, manifest_.block->logits_stride, count};
   }
   if (auto ran = run_program(manifest_.block->entry, logits); !ran) {
     return tl::unexpected(ran.error());

@@ -42,8 +42,8 @@ class Session {
   [[nodiscard]] std::uint32_t block_tokens(std::uint32_t position) const;
 
   /// Runs the program's second entry for `tokens` at `position` and the following ones; as step(),
-  /// but for all of them at once. Returns the logits [vocab] after the last one or, where the model
-  /// is not causal, of all of them [tokens, vocab].
+  /// but for all of them at once. Returns the logits [vocab] after the last one or, where the image
+  /// has all of a block's, of all of them [tokens, vocab].
   Result<std::span<const float>> run_block(std::span<const std::uint32_t> tokens,
                                            std::uint32_t position);
 
