@@ -153,6 +153,9 @@ void place_stages(BlockPlan& block, const TiledGraph& tiled, const PlanInput& in
     const bool partly = !block.packing.empty();
     block.rotated = plan.vram.place("q, k of a block between products", tokens,
                                     partly ? Life() : lives.during<RotateOp>());
+    if (partly) {
+      block.rotated_keys = plan.vram.place("keys of a block between products", tokens);
+    }
   }
   block.partials =
       plan.vram.place("partial sums of a block", tokens, lives.during<ProductOp, FeedForwardOp>());

@@ -43,6 +43,8 @@ struct BlockPlan {
   Block up;                      // [hidden tiles][tokens]
   Block activation;              // [hidden tiles][tokens] between the stages of an activation
   Block rotated;                 // [tokens] of a row on their way through RoPE
+  // The same of keys where queries are packed: either leaves lanes at 0 that the other has.
+  Block rotated_keys;
   Block partials;                // [tokens] to be added to a product's output
   Block heads;                   // [heads of a K tile][tokens] queries, each alone in its rows
   Block scores;                  // [context tiles and one more at either end][score_rows]

@@ -23,11 +23,13 @@ std::vector<std::uint64_t> lanes_in_use(const BlockContext& context) {
 // Turns rows of all tokens, `span` to a head.
 class BlockTurn {
  public:
-  BlockTurn(const BlockContext& context, const RotateOp& op)
+  // `rotated` is where P x waits.
+  BlockTurn(const BlockContext& context, const RotateOp& op, const Block& rotated)
       : context_(context),
         e_(context.emitter),
         span_(context.tiled.heads.span),
         vlen_(context.settings.vlen),
+        rotated_(context.rows(rotated)),
         first_angle_(context.row(context.block.position_rows, 2 * op.table * span_)) {}
 
   // `rows` rows of heads from address `first` on.
@@ -56,7 +58,7 @@ class BlockTurn {
     HeldGp tile(e_, "permutation");
     HeldGp swapped(e_, "P x");
     e_.set(tile, context_.tile(context_.plan.rotation), "P");
-    e_.set(swapped, context_.rows(context_.block.rotated), "P x");
+    e_.set(swapped, rotated_, "P x");
     emit_tile_product(context_,
                       {.x = x, .tile = tile, .y = swapped, .transposed = false, .places = places});
   }
@@ -77,7 +79,7 @@ class BlockTurn {
       rows.set(first);
     }
     const RowsAbreast swapped(context_, copies, "P x");
-    swapped.set(context_.rows(context_.block.rotated));
+    swapped.set(rotated_);
     Loop loop(e_, tokens / copies, "tokens");
     for (std::uint64_t i = 0; i < copies; ++i) {
       e_.emit(Op::V_MUL_VV, {rows[i], rows[i], cosines, kAllLanes});
@@ -96,6 +98,7 @@ class BlockTurn {
   Emitter& e_;
   std::uint64_t span_;
   std::uint64_t vlen_;
+  std::uint64_t rotated_;      // address of the first row of P x
   std::uint64_t first_angle_;  // address of the first token's cosines
 };
 
@@ -104,15 +107,16 @@ class BlockTurn {
 void emit_block_rotation(const BlockContext& context, const RotateOp& op) {
   const RegionScope region(context.emitter, "rope");
   const HeadLayout& heads = context.tiled.heads;
-  const BlockTurn turn(context, op);
+  const BlockTurn turn(context, op, context.block.rotated);
   if (context.block.packing.empty()) {
     return turn.emit(context.rows(op.qkv), std::uint64_t{heads.query_rows()} + heads.key_rows(),
                      {});
   }
   turn.emit(context.rows(op.qkv), context.block.query_rows, lanes_in_use(context));
   const LaneMap keys = context.tiled.lanes(Layout::Keys, 0);
-  turn.emit(context.rows(op.qkv, context.block.query_rows), heads.key_rows(),
-            places_in_use(context, std::span(keys).first(context.tiled.mlen)));
+  const BlockTurn turn_keys(context, op, context.block.rotated_keys);
+  turn_keys.emit(context.rows(op.qkv, context.block.query_rows), heads.key_rows(),
+                 places_in_use(context, std::span(keys).first(context.tiled.mlen)));
 }
 
 void emit_block_soft_cap(const BlockContext& context, const SoftCapOp& op) {
