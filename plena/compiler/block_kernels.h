@@ -77,9 +77,8 @@ struct TileProduct {
   bool transposed = true;    // tiles hold rows of outputs: M_TMM, not M_MM
   std::span<const std::uint64_t> places{};  // elements from y to each BLEN outputs; empty: in order
   // What else is to be done for the BLEN tokens from x and y on: steps that do not need y, for
-  // which the array leaves time between its products, and what follows.
+  // which the array leaves time between its products.
   std::span<const std::function<void()>> beside{};
-  std::function<void()> finish{};
 };
 /// What has no place is not computed.
 inline constexpr std::uint64_t kNoPlace = UINT64_MAX;
@@ -95,25 +94,6 @@ inline std::uint64_t abreast(std::uint64_t count, std::uint64_t most) {
   while (count % most != 0) --most;
   return most;
 }
-
-/// Consecutive rows from where a pointer stands on, which stays.
-class RowsFrom {
- public:
-  RowsFrom(const BlockContext& context, Gp first, std::uint64_t rows, std::string_view what)
-      : first_(first) {
-    for (std::uint64_t i = 1; i < rows; ++i) {
-      context.emitter.offset(others_.emplace_back(context.emitter, what), first,
-                             i * context.settings.vlen);
-    }
-  }
-  [[nodiscard]] Gp operator[](std::uint64_t row) const {
-    return row == 0 ? first_ : Gp(others_[row - 1]);
-  }
-
- private:
-  Gp first_;
-  std::deque<HeldGp> others_;
-};
 
 /// Pointers to a few consecutive rows, so that none waits for another's advance.
 class RowsAbreast {

@@ -43,7 +43,6 @@ class TileProductLoops {
       }
     }
     for (; steps_ < product_.beside.size(); ++steps_) product_.beside[steps_]();
-    if (product_.finish) product_.finish();
     e_.advance(product_.x, rows);
     e_.advance(product_.y, rows);
   }

@@ -91,10 +91,9 @@ TEST_P(RunningSoftmaxOf, DecodingGivesTheReferenceLogits) {
 TEST_P(RunningSoftmaxOf, SequencesSideBySideGiveTheReferenceLogits) {
   PLENA_NEEDS_SHARED();
   const auto model = open_model(shared_data() + "/models/tiny/" + GetParam()).value();
-  if (model.config.experts.count != 0)
-    GTEST_SKIP() << "experts of sequences need the moe extension";
   const Reference reference = load_reference(GetParam());
   const CompileOptions options{.settings = small_tiles(8),
+                               .dialect = Dialect::parse("plena+moe").value(),
                                .context = 64,
                                .block = 1,
                                .sequences = 2,
